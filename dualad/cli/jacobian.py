@@ -14,8 +14,7 @@ import numpy as np
 from dualad.diagnose.pattern import choose_style, draw
 from dualad.errors import DualadError, UsageError
 from dualad.sparse.derivatives import sparse_jacobian
-from dualad.testing.engine import Engine
-from dualad.testing.real_function import RealFunction, Side
+from dualad.testing.engine import Engine, RealFunction, Side
 
 from ..base.terminal import aligned, width
 from . import plots

@@ -15,8 +15,7 @@ from . import complex_step, differences, laws
 from .check import assert_matches_jax, check
 from .check_grads import GRADIENT_ORACLES, check_grads
 from .estimate import Comparison, Estimate, Unavailable, compare
-from .gradcheck import gradcheck
-from .gradgradcheck import gradgradcheck
+from .gradcheck import gradcheck, gradgradcheck
 from .report import CheckReport, Mismatch, Outcome, Row
 from .rows import ORACLES, QUANTITIES, check_function
 from .rules import RuleReport, check_rule

@@ -15,9 +15,8 @@ import numpy as np
 
 from dualad.errors import ArgumentError, LoadingError
 
-from .engine import chosen_modes, refuse_unknown
-from .gradgradcheck import each_order
-from .real_function import as_arguments
+from .engine import as_arguments, chosen_modes, refuse_unknown
+from .gradcheck import each_order
 from .report import CheckReport, Row
 from .rows import ORACLES, QUANTITIES, check_function
 

@@ -1,31 +1,39 @@
-"""`gradcheck`: Jacobians by forward and reverse mode against differences of the function's values.
+"""`gradcheck` and `gradgradcheck`: Jacobians by forward and reverse mode against differences of the function's values.
 
 Beside the numbers: batched derivatives against a loop, absent (exactly zero) tangents and cotangents against explicit
-zeros, determinism, and the shape and dtype of the result beside the point. The first thing that is wrong is raised,
-with the numbers of the output and the input, the mode, the part, and both Jacobians.
+zeros, determinism, and the shape and dtype of the result beside the point. The first error is raised, with the numbers
+of the output and the input, the mode, the part, and both Jacobians. Second derivatives are first derivatives of the
+pullback (or of the tangent) in the arguments and in the cotangents.
 
-Not for second derivatives (`gradgradcheck`), other oracles (`check_grads`), nor a report of everything
-(`check_function`).
+Not for other oracles (`check_grads`), nor for a report of everything (`check`).
 """
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from textwrap import indent
 from typing import Any
 
 import numpy as np
 
+from dualad.base.arguments import replace_at
+from dualad.base.tree import flatten, flatten_like, is_array
+from dualad.core.aval import aval_of, is_inexact
 from dualad.errors import GradcheckError
+from dualad.jvp import jvp
+from dualad.vjp_via_transpose import vjp
 
 from . import differences
-from .engine import SINGLE, Engine, chosen_modes, is_single, refuse_unknown
+from .engine import SINGLE, Engine, argument_names, as_arguments, chosen_mode, chosen_modes, is_single, refuse_unknown
 from .estimate import Estimate, Unavailable, compare, pull_back, scale_answer, stack
-from .properties import Properties
-from .real_function import as_arguments
+from .laws import Properties
 
-__all__ = ["compare_with_values", "gradcheck", "warn_of_single_precision"]
+__all__ = [
+    "compare_with_values", "each_order", "first_derivative", "gradcheck", "gradgradcheck", "random_like",
+    "warn_of_single_precision",
+]  # fmt: skip
 
 _LANES = 3
 
@@ -110,15 +118,10 @@ def gradcheck(
     refuse_unknown("treatment of kinks", [kinks], ("refuse", "accept"))
     function = Engine(f, as_arguments(args))
     warn_of_single_precision(function)
-    default = (SINGLE, SINGLE) if function.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
-    tolerances = {
-        "rtol": default[0] if rtol is None else rtol,
-        "atol": (default[1] if atol is None else atol) + nondet_tol,
-    }
-    check = _ByDifferences(function, fast_mode, eps, kinks, nondet_tol=nondet_tol, seed=seed, **tolerances)
-    batched = {"forward": check_batched_forward_grad, "reverse": check_batched_grad}
+    check = _ByDifferences(function, fast_mode, eps, kinks, rtol, atol, nondet_tol, seed)
+    batched = [("forward", check_batched_forward_grad), ("reverse", check_batched_grad)]
     try:
-        check.run(modes, check_undefined_grad, batched)
+        check.run(modes, check_undefined_grad, [mode for mode, on in batched if on])
     except GradcheckError:
         if raise_exception:
             raise
@@ -126,15 +129,59 @@ def gradcheck(
     return True
 
 
-def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
+def gradgradcheck(
+    f: Callable,
+    args: Any,
+    cotangents: Any = None,
+    *,
+    inner: str = "reverse",
+    noncontiguous_cotangents: bool = False,
+    seed: int = 0,
+    **switches: Any,
+) -> bool:
+    """Check a function's second derivatives: `gradcheck` of its first ones, in the arguments and in the cotangents.
+
+    Parameters
+    ----------
+    f, args, seed
+        As for :func:`gradcheck`.
+    cotangents : tree, optional
+        Of the structure of the function's result (with ``inner="forward"``, tangents like the tuple of arguments);
+        random by default.
+    inner : str
+        ``"reverse"``: what is checked is the pullback; ``"forward"``: the tangent. The modes in ``modes`` run over it.
+    noncontiguous_cotangents : bool
+        Whether the generated cotangents have gaps in memory.
+    **switches
+        Those of :func:`gradcheck`.
+
+    Returns
+    -------
+    bool
+        As :func:`gradcheck`.
+
+    Raises
+    ------
+    GradcheckError, UsageError
+        As :func:`gradcheck`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import gradgradcheck
+    >>> gradgradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), fast_mode=True)
+    True
+    """
+    args = as_arguments(args)
+    mode = chosen_mode(inner)
+    rng = np.random.default_rng(seed)
+    found = first_derivative(f, args, mode, rng, given=cotangents, gaps=noncontiguous_cotangents)
+    return True if found is None else gradcheck(*found, seed=seed, **switches)
+
+
+def compare_with_values(f: Callable, args: Any, modes: Sequence[str], **switches: Any) -> None:
     """Compare products with random vectors with differences of the values, and nothing else."""
-    nothing_else: dict[str, Any] = dict.fromkeys(
-        ("check_batched_grad", "check_batched_forward_grad", "check_undefined_grad"), False
-    )
-    with warnings.catch_warnings():
-        # Of single precision warns, once for all its checks, who calls this.
-        warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
-        gradcheck(f, args, fast_mode=True, **nothing_else, **switches)
+    _ByDifferences(Engine(f, args), **switches).run(modes)
 
 
 class _ByDifferences(Properties):
@@ -143,13 +190,18 @@ class _ByDifferences(Properties):
     Compared are products of the Jacobian with ``vectors``: the unit vectors or, to be fast, a random one per array.
     """
 
-    def __init__(self, f: Engine, fast: bool, eps: float | None, kinks: str, **tolerances: Any) -> None:
-        super().__init__(f, **tolerances)
+    def __init__(
+        self, f: Engine, fast: bool = True, eps: float | None = None, kinks: str = "refuse", rtol: float | None = None,
+        atol: float | None = None, nondet_tol: float = 0.0, seed: Any = 0,
+    ) -> None:  # fmt: skip
+        default = (SINGLE, SINGLE) if f.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
+        rtol, atol = (x if given is None else given for x, given in zip(default, (rtol, atol), strict=True))
+        super().__init__(f, rtol=rtol, atol=atol + nondet_tol, nondet_tol=nondet_tol, seed=seed)
         self.fast, self.eps, self.kinks = fast, eps, kinks
         self.noise = 1e-14 * np.abs(np.nan_to_num(f.flat_value, posinf=0.0, neginf=0.0))
         self.vectors = f.ins.apart(f.going("forward").random(self.rng)) if fast else np.eye(f.size)
 
-    def run(self, modes: Sequence[str], absent: bool, batched: Mapping[str, bool]) -> None:
+    def run(self, modes: Sequence[str], absent: bool = False, batched: Collection[str] = ()) -> None:
         """Check the modes, and on request absent and batched vectors."""
         f = self.f
         if not f.spread <= self.nondet_tol:
@@ -174,7 +226,7 @@ class _ByDifferences(Properties):
                     self.again("reverse mode", f.vjp(vector), product)
                 if absent:
                     self.absent(mode)
-                if batched[mode]:
+                if mode in batched:
                     self.batched(mode, _LANES)
 
     def along(self, v: np.ndarray) -> Estimate:
@@ -297,3 +349,80 @@ def warn_of_single_precision(f: Engine) -> None:
 
 def _place(number: int, part: str, label: str) -> str:
     return f"{number}{f' ({part} part)' if part else ''}, {label}"
+
+
+def first_derivative(
+    f: Callable, args: tuple, mode: str, rng: np.random.Generator, *, given: Any = None, gaps: bool = False
+) -> tuple[Callable, tuple] | None:
+    """Return a function's first derivative as a function of the arguments and the vectors, and where to check it.
+
+    In ``"reverse"`` mode it is (arguments, cotangents) ↦ the pullback, in ``"forward"`` mode (arguments, tangents) ↦
+    the tangent. The vectors are ``given``, or random, on request with gaps in memory. There is none (None) if no result
+    is floating-point.
+    """
+    reverse = mode == "reverse"
+    like = f(*args) if reverse else args
+    leaves, treedef = flatten(like)
+    unflatten: Callable[[list], Any] = treedef.unflatten
+    places = [i for i, x in enumerate(leaves) if _is_floating(x)]
+    if not places:
+        return None
+    vectors = [random_like(leaves[i], rng, gaps) for i in places]
+    if given is not None:
+        what, owner = ("the cotangent", "the function's result") if reverse else ("the tangents", "the arguments")
+        all_given = flatten_like(treedef, given, what, owner)
+        vectors = [np.zeros_like(leaves[i]) if all_given[i] is None else all_given[i] for i in places]
+
+    def derivative(*values: Any) -> list[Any]:
+        point = values[: len(args)]
+        full = replace_at([None] * len(leaves), places, values[len(args) :])
+        if not reverse:
+            return _floating(jvp(f, point, unflatten(full))[1])
+        out, pull = vjp(f, *point)
+        for i, y in enumerate(flatten(out)[0]):
+            # Differences are taken in double precision; a function may have casts of its own.
+            if full[i] is not None and aval_of(full[i]).dtype != aval_of(y).dtype:
+                full[i] = full[i].astype(aval_of(y).dtype)
+        return _floating(pull(unflatten(full)))
+
+    word = "cotangent" if reverse else "tangent"
+    names = [*argument_names(f, len(args)), *[f"{word}{k}" for k in range(len(places))]]
+    named: Any = derivative
+    named.__name__ = f"{'pullback' if reverse else 'jvp'} of {getattr(f, '__name__', type(f).__name__)}"
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    named.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in dict.fromkeys(names)])
+    return derivative, (*args, *vectors)
+
+
+def each_order(
+    f: Callable, args: tuple, order: int, modes: Sequence[str], rng: np.random.Generator
+) -> Iterator[tuple[Callable, tuple, tuple[str, ...]]]:
+    """Yield a function, then its derivatives below an order in every composition of the modes.
+
+    Each comes with the point to check it at, as `first_derivative` has it, and the modes it was taken in.
+    """
+    yield f, args, ()
+    for mode in modes if order > 1 else ():
+        found = first_derivative(f, args, mode, rng)
+        if found is not None:
+            for g, point, over in each_order(*found, order - 1, modes, rng):
+                yield g, point, (mode, *over)
+
+
+def random_like(x: Any, rng: np.random.Generator, gaps: bool = False) -> Any:
+    """Return random numbers of an array's shape and dtype, on request with gaps in memory."""
+    shape, dtype = np.shape(x), np.asarray(x).dtype
+    full = (*shape, 2) if gaps else shape
+    values = rng.standard_normal(full)
+    if dtype.kind == "c":
+        values = values + 1j * rng.standard_normal(full)
+    values = np.asarray(values, dtype)
+    return values[..., 0] if gaps and shape else values.reshape(-1)[0] if gaps else values[()]
+
+
+def _is_floating(x: Any) -> bool:
+    return is_array(x) and is_inexact(aval_of(x).dtype)
+
+
+def _floating(tree: Any) -> list[Any]:
+    return [x for x in flatten(tree)[0] if _is_floating(x)]

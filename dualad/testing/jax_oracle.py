@@ -27,8 +27,8 @@ from dualad.lift.reach import Reach, home_of, is_kept
 from dualad.lift.targets import CONTAINERS, Table, top, with_submodules
 from dualad.rules.calls import UserFunction
 
+from .engine import RealFunction
 from .estimate import Estimate, Unavailable
-from .real_function import RealFunction
 
 __all__ = ["JaxOracle", "in_jax"]
 
@@ -47,7 +47,7 @@ class JaxOracle:
     --------
     >>> import numpy as np
     >>> from dualad.testing.jax_oracle import JaxOracle
-    >>> from dualad.testing.real_function import RealFunction
+    >>> from dualad.testing.engine import RealFunction
     >>> oracle = JaxOracle(RealFunction(lambda x: np.sin(x), (0.0,)))
     >>> oracle.jvp(np.array([2.0])).value  # doctest: +SKIP
     array([2.])

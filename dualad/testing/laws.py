@@ -13,25 +13,30 @@ Hypothesis (`strategies`) they become property tests of one line.
     >>> laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
 
 Not for finding wrong derivatives that obey the laws (a rule scaled by 1.1 does): that takes an oracle
-(`gradcheck`, `check_grads`, `check_function`).
+(`gradcheck`, `check_grads`, `check`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dualad.jvp import stop_gradient
+from dualad.base.arguments import replace_at
+from dualad.base.tree import flatten
+from dualad.errors import GradcheckError
+from dualad.jvp import jvp, stop_gradient
+from dualad.vjp_via_transpose import vjp
+from dualad.vmap import vmap
 
-from .engine import MODES, SINGLE, Engine, refuse_unknown
-from .properties import Properties, expect
+from .engine import MODES, SINGLE, Direction, Engine, failure, one_line, refuse_unknown, same
 
 __all__ = [
-    "LAWS", "chain_rule", "check_laws", "duality", "idempotent_stop_gradient", "jacfwd_is_jacrev", "linearity",
-    "symmetric_hessian", "vmap_is_a_loop",
+    "LAWS", "Properties", "chain_rule", "check_laws", "duality", "expect", "idempotent_stop_gradient",
+    "jacfwd_is_jacrev", "linearity", "symmetric_hessian", "vmap_is_a_loop",
 ]  # fmt: skip
 
 _RTOL = 1e-9
@@ -158,3 +163,251 @@ def _agree(law: str, f: Engine, a: np.ndarray, b: np.ndarray, rtol: float, size:
         "every derivative obeys it",
         "look at the rules on the way (dualad.testing.check_rule)",
     )
+
+
+def expect(
+    check: str,
+    got: np.ndarray,
+    expected: np.ndarray,
+    tolerance: Any,
+    what: Callable[[Any], str],
+    why: str,
+    instead: str,
+    details: Callable[[Any], dict] = lambda k: {},
+) -> None:
+    """Raise unless two arrays are the same, entry by entry, or within a tolerance.
+
+    ``what`` words the worst entry, and ``details`` are the error's attributes for it.
+    """
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(got - expected)
+        wrong = ~(same(got, expected) | (np.isfinite(apart) & (apart <= tolerance)))
+    if wrong.any():
+        worst = int(np.argmax(np.where(wrong, np.nan_to_num(apart, nan=np.inf), -1.0)))
+        k = worst if got.ndim == 1 else tuple(map(int, np.unravel_index(worst, got.shape)))
+        raise failure(check, what(k), why, instead, analytical=got, numerical=expected, **details(k))
+
+
+class Properties:
+    """The properties of one function's derivatives at one point, compared with tolerances and with random vectors."""
+
+    def __init__(
+        self, f: Engine, *, rtol: float = 1e-9, atol: float = 1e-300, nondet_tol: float = 0.0, seed: Any = 0
+    ) -> None:
+        self.f, self.nondet_tol, self.rng = f, nondet_tol, np.random.default_rng(seed)
+        self.rtol, self.atol = rtol, atol
+
+    def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
+        """Raise, naming the function."""
+        raise failure(check, f"gradcheck of `{self.f.name}`: {what}", why, instead, **details)
+
+    def expect(self, check: str, got: np.ndarray, expected: np.ndarray, what: Callable, why: str, instead: str) -> None:
+        """Raise, naming the function, unless two of dualad's answers agree within the tolerances."""
+        tolerance = self.allowed(expected) + self.atol
+        expect(check, got, expected, tolerance, lambda k: f"gradcheck of `{self.f.name}`: {what(k)}", why, instead)
+
+    def allowed(self, expected: np.ndarray) -> np.ndarray:
+        """Return the relative error of finite numbers, and their rounding beside the largest of them."""
+        size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
+        return self.rtol * size + 1e-12 * size.max(initial=0.0)
+
+    def value(self, mode: str, value: np.ndarray) -> None:
+        """Expect a mode to report the value that the function returns."""
+        f = self.f
+        expect(
+            "value",
+            value,
+            f.flat_value,
+            self.allowed(f.flat_value),
+            lambda k: (
+                f"gradcheck of `{f.name}`: under {mode} mode {f.outs.label(k)} is {value[k]:.9g}, called plainly"
+                f" {f.flat_value[k]:.9g}."
+            ),
+            "a rule returns the value that its function returns",
+            "look at the value that your rule returns",
+            lambda k: {"output": f.outs.leaf_of(k)[0]},
+        )
+
+    def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
+        """Expect a derivative, computed again, to be the same."""
+        expect(
+            "determinism",
+            second,
+            first,
+            self.nondet_tol,
+            lambda k: (
+                f"gradcheck of `{self.f.name}`: {what} is not re-entrant: the same derivative, computed again,"
+                f" differs by {abs(second[k] - first[k]):.3g}."
+            ),
+            "a derivative is a function of the point; this one draws random numbers or keeps state",
+            "make the rule deterministic, or pass nondet_tol= for noise that is known and harmless",
+        )
+
+    def linear(self, way: Direction) -> None:
+        """Expect products to be linear: the product with −250 a − ½ b is made of those with a and b."""
+        a, b = way.random(self.rng, 2)
+        whole, left, right = way.product(-250.0 * a - 0.5 * b), -250.0 * way.product(a), -0.5 * way.product(b)
+        expect(
+            "linearity",
+            whole,
+            left + right,
+            self.rtol * (np.abs(left) + np.abs(right)) + self.atol,
+            lambda k: (
+                f"linearity in the {way.word} is broken: at entry {k} it makes {whole[k]:.9g} of −250 a − 0.5 b,"
+                f" and {(left + right)[k]:.9g} of a and b apart; a rule is linear in its {way.word}s"
+            ),
+            "every derivative is linear",
+            "look at the rules on the way (dualad.testing.check_rule)",
+        )
+
+    def absent(self, mode: str) -> None:
+        """Expect a tangent or cotangent of None to be one of zeros, array by array; cotangents all together too."""
+        way = self.f.going(mode)
+        v, positions = way.random(self.rng), way.source.positions
+        owners = np.array([position for position, _ in way.source.slots])[way.source.groups()]
+        for number, position in enumerate(positions):
+            name = f"the {way.word} of {way.owner} {position}"
+            self.zeros(name, mode, partial(way.product, v, [number]), way.product(v * (owners != position)))
+        if mode == "reverse" and len(positions) > 1:
+            everything = partial(way.product, v, range(len(positions)))
+            self.zeros("the cotangents of all outputs", mode, everything, way.product(np.zeros_like(v)))
+
+    def zeros(self, name: str, mode: str, compute: Callable[[], np.ndarray], expected: np.ndarray) -> None:
+        """Expect a product with something absent to be that with explicit zeros."""
+        check, where = f"undefined {mode}", f"with {name} undefined, {mode} mode"
+        why = "a tangent or cotangent that is exactly zero may be absent: None to a pullback, a SymbolicZero to a rule"
+        instead = "let the rule treat an absent one as zeros"
+        try:
+            got = compute()
+        except Exception as error:
+            what = f"gradcheck of `{self.f.name}`: {where} raised: {one_line(error)}"
+            raise failure(check, what, why, instead) from error
+        words = lambda k: f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
+        self.expect(check, got, expected, words, why, instead)
+
+    def batched(self, mode: str, lanes: int) -> None:
+        """Expect vmap over products to be a loop."""
+        way = self.f.going(mode)
+        rows = way.random(self.rng, lanes)
+        check, word = f"batched {mode}", "gradient" if mode == "reverse" else "forward gradient"
+        switch = "check_batched_grad" if mode == "reverse" else "check_batched_forward_grad"
+        try:
+            got = way.batched(rows)
+        except GradcheckError:
+            raise
+        except Exception as error:
+            raise failure(
+                check,
+                f"gradcheck of `{self.f.name}`: the batched {word} (vmap over {mode} mode) raised: {one_line(error)}",
+                "a Jacobian is vmap over products, so a rule must be batchable",
+                f"write the rule in NumPy, give it a vmap rule, or pass {switch}=False",
+            ) from error
+        looped = np.stack([way.product(row) for row in rows])
+        self.expect(
+            check,
+            got,
+            looped,
+            lambda k: (
+                f"the batched {word} is not the loop's: lane {k[0]}, {way.target.label(k[1])} is {got[k]:.9g}"
+                f" under vmap and {looped[k]:.9g} in a loop."
+            ),
+            "vmap of a derivative is the stack of the derivatives",
+            "look at the vmap rule of what your rule calls",
+        )
+
+    def dot(self, rtol: float = 1e-9, atol: float = 1e-300) -> None:
+        """Expect forward and reverse mode to agree: ⟨Jv, u⟩ = ⟨v, Jᵀu⟩ for random v and u, array by array.
+
+        The relative error is one of the terms of the sums, in single precision at least 1e-3.
+        """
+        f = self.f
+        if not f.size or not f.out_size:
+            return
+        f.learn()
+        rtol = max(rtol, SINGLE) if f.single else rtol
+        tangents, cotangents = (way.source.apart(way.random(self.rng)) for way in map(f.going, MODES))
+        pulled = [f.vjp(u) for u in cotangents]
+        for v in tangents:
+            pushed = f.jvp(v)
+            for u, back in zip(cotangents, pulled, strict=True):
+                self._two_ends(v, u, pushed * u, back * v, rtol, atol)
+
+    def _two_ends(
+        self, v: np.ndarray, u: np.ndarray, left: np.ndarray, right: np.ndarray, rtol: float, atol: float
+    ) -> None:
+        f, at, out = self.f, int(np.argmax(v != 0)), int(np.argmax(u != 0))
+        ends = {"output": f.outs.leaf_of(out)[0], "input": f.ins.leaf_of(at)[0]}
+        expect(
+            "dot product",
+            np.atleast_1d(left.sum()),
+            np.atleast_1d(right.sum()),
+            rtol * (np.abs(left).sum() + np.abs(right).sum()) + atol,
+            lambda k: (
+                f"forward and reverse mode of `{f.name}` disagree in output {ends['output']} with respect to input"
+                f" {ends['input']} ({f.ins.names[f.ins.groups()[at]]}): ⟨Jv, u⟩ is {left.sum():.12g}, ⟨v, Jᵀu⟩ is"
+                f" {right.sum():.12g}."
+            ),
+            "the two are one number, worked out from its two ends",
+            "look for a rule whose forward and reverse part were written separately (linear_call, wrap, a solve),"
+            " or whose tangent is not linear",
+            lambda k: ends,
+        )
+
+    # -- batches of points --------------------------------------------------------------------------------------------
+
+    def batched_points(self, modes: Sequence[str], lanes: int, one_by_one: bool = True) -> None:
+        """Expect vmap of derivatives, and derivatives of vmap, to be a loop over points.
+
+        All inputs are mapped together and, on request, each alone. The first of the points is the declared one.
+        """
+        f = self.f
+        count = len(f.ins.positions)
+        rows = f.x + 1e-3 * f.scale * self.rng.standard_normal((lanes, f.size))
+        rows[0] = f.x
+        points, t = f.tangents(rows), f.tangents(self.rng.standard_normal(f.size) * f.scale)
+        w = f.cotangents(self.rng.standard_normal(f.out_size))
+        products = partial(self._products, modes)
+        for choice in [range(count), *([i] for i in range(count) if count > 1 and one_by_one)]:
+            mapped = [i in choice for i in range(count)]
+            axes = tuple(0 if on else None for on in mapped)
+            given = [m if on else m[0] for m, on in zip(points, mapped, strict=True)]
+            alone = [
+                products(self._leaves, [m[k if on else 0] for m, on in zip(points, mapped, strict=True)], t, w)
+                for k in range(lanes)
+            ]
+            where = f"with a batch of points in input {', '.join(str(f.ins.positions[i]) for i in choice)}"
+            values = vmap(self._leaves, in_axes=axes)(*given)
+            self._like_alone(f"{where}, under vmap,", [values, [], []], alone, None)
+            outside = vmap(lambda *leaves: products(self._leaves, leaves, t, w), in_axes=axes)(*given)
+            self._like_alone(f"{where}, under vmap of a derivative,", outside, alone, None)
+            over_lanes = lambda x: np.broadcast_to(x, (lanes, *np.shape(x)))
+            tangents = [over_lanes(x) if on else x for x, on in zip(t, mapped, strict=True)]
+            inside = products(vmap(self._leaves, in_axes=axes), given, tangents, [over_lanes(x) for x in w])
+            self._like_alone(f"{where}, in a derivative of vmap,", inside, alone, mapped)
+
+    def _like_alone(self, where: str, together: list, alone: list, mapped: list[bool] | None) -> None:
+        """Compare lanes (or, for a cotangent that is shared by all lanes, their sum) with what the loop found."""
+        for number, kind in enumerate(("value", "tangent", "cotangent")):
+            for k, batch in enumerate(together[number]):
+                loop = np.stack([np.asarray(found[number][k]) for found in alone])
+                loop = loop.sum(axis=0) if kind == "cotangent" and mapped is not None and not mapped[k] else loop
+                what = lambda _, kind=kind, k=k, batch=batch, loop=loop: (
+                    f"{where} the {kind} {k} is\n{batch}\nand in a loop\n{loop}"
+                )
+                self.expect("batched points", np.asarray(batch), loop, what, "a batch is a loop", "look at vmap rules")
+
+    def _leaves(self, *values: Any) -> list[Any]:
+        """Call the function with these floating-point arrays; return its floating-point results."""
+        f = self.f
+        out = flatten(f.f(*f.unflatten(replace_at(f.leaves, f.ins.positions, values))))[0]
+        return [out[i] for i in f.outs.positions]
+
+    def _products(self, modes: Sequence[str], function: Callable, point: Any, t: Any, w: list) -> list[list[Any]]:
+        """Return value, J t and Jᵀ w, as lists."""
+        out: list[Any] = [[], [], []]
+        if "forward" in modes:
+            out[:2] = jvp(function, tuple(point), tuple(t))
+        if "reverse" in modes:
+            value, pull = vjp(function, *point)
+            out[0], out[2] = value, list(pull(w))
+        return out

@@ -15,11 +15,9 @@ import numpy as np
 
 from dualad.errors import ArgumentTypeError, DualadError, GradcheckError, RuleMissingError
 
-from .engine import SINGLE, Direction, Engine, chosen_modes, failure
-from .gradcheck import compare_with_values, warn_of_single_precision
-from .gradgradcheck import first_derivative
-from .properties import Properties
-from .real_function import as_arguments
+from .engine import SINGLE, Direction, Engine, as_arguments, chosen_modes, failure
+from .gradcheck import compare_with_values, first_derivative, warn_of_single_precision
+from .laws import Properties
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
 
@@ -205,8 +203,7 @@ class _Rule(Properties):
         self.again("the rule", way.product(v), first)
 
     def by_differences(self, f: Callable, args: tuple, modes: Sequence[str]) -> None:
-        rtol = max(self.rtol, 1e-6)
-        compare_with_values(f, args, modes=modes, rtol=rtol, atol=self.atol, kinks="accept")
+        compare_with_values(f, args, modes, rtol=max(self.rtol, 1e-6), atol=self.atol, kinks="accept")
 
     def second(self, mode: str, modes: Sequence[str], values: bool) -> None:
         found = first_derivative(self.f.f, self.f.arguments(), mode, self.rng)

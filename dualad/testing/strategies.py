@@ -22,7 +22,7 @@ import numpy as np
 
 from dualad.base.tree import flatten, is_array
 from dualad.errors import ArgumentError, LoadingError
-from dualad.testing.gradgradcheck import random_like
+from dualad.testing.gradcheck import random_like
 
 try:
     from hypothesis import strategies as st

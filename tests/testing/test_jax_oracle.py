@@ -14,8 +14,8 @@ import pytest
 import dualad as da
 from dualad.lift.loading import load_module
 from dualad.testing import Unavailable
+from dualad.testing.engine import RealFunction
 from dualad.testing.jax_oracle import JaxOracle, in_jax
-from dualad.testing.real_function import RealFunction
 
 jax = pytest.importorskip("jax")
 

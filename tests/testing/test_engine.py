@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualad.errors import OutputError, UsageError
-from dualad.testing.real_function import RealFunction, join_entries
+from dualad.testing.engine import RealFunction, join_entries
 
 
 def trees(params, n, label, z):
