@@ -9,7 +9,7 @@ from .core.above import ABOVE
 from .core.tables import LIBRARIES, Library
 from .memory.memory import target
 from .surface.arguments import operand
-from .surface.foreign import about_sparse, last_counterpart
+from .surface.foreign import about_sparse, array_for_scipy, last_counterpart
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
 from .surface.unsupported import handler_of
@@ -26,6 +26,7 @@ ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").
 # What is no part of the engine is loaded when it is called: the engine stands without it.
 ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)
 ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
+ABOVE.sparse_operand = lambda A: importlib.import_module("dualad.scipy.sparse.traced").as_traced(A)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled
@@ -33,6 +34,7 @@ ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.cal
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")
+LIBRARIES["scipy"] = Library(as_array=array_for_scipy)
 LIBRARIES["dask"] = Library(
     run=lambda *args: importlib.import_module("dualad.scale.dask").write_into_graph(*args),
     words="x.compute() gives an array of NumPy's",

@@ -24,6 +24,7 @@ __all__ = [
     "can_carry",
     "cannot_carry",
     "has_own_arithmetic",
+    "is_sparse",
     "mixed_arithmetic_error",
     "register_array",
     "remembered",
@@ -139,6 +140,12 @@ def has_own_arithmetic(kind: type) -> bool:
         return kind.__array_ufunc__ is not None  # with None, Python asks its own operators
     # Matrices of SciPy and SymPy; not the arrays of the array API and of DLPack, which compute as NumPy's do.
     return hasattr(kind, "__array_priority__") and not any(hasattr(kind, a) for a in _EXCHANGED)
+
+
+@remembered
+def is_sparse(kind: type) -> bool:
+    """Whether objects of a type are sparse matrices or arrays of SciPy's."""
+    return any(cls.__module__ == "scipy.sparse._base" for cls in kind.__mro__)
 
 
 _EXCHANGED = ("__array_namespace__", "__dlpack__")

@@ -12,7 +12,7 @@ import numbers
 import types
 from collections.abc import Callable
 
-__all__ = ["NUMBERS", "OfAxes", "set_class"]
+__all__ = ["NUMBERS", "OfAxes", "is_asked_by_sparse", "set_class"]
 
 
 class _Real:
@@ -39,6 +39,21 @@ NUMBERS: dict[str, type] = {"f": _Real, "c": _Complex, "i": _Integer, "u": _Inte
 
 #: changes the type of an object, where ``__class__`` is a property
 set_class = object.__dict__["__class__"].__set__
+
+
+def is_asked_by_sparse(frame: types.FrameType | None) -> bool:
+    """Whether an operator of a sparse matrix asks for numbers, which it would multiply into its compiled memory.
+
+    What is none it leaves to the tensor's own operator. ``frame`` is that of ``isinstance``'s caller.
+    """
+    for _ in range(3):  # abc.__instancecheck__, np.isscalar
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "isscalarlike":
+            operator = frame.f_back is not None and frame.f_back.f_code.co_name != "dot"  # which asks the operator
+            return operator and frame.f_globals.get("__name__") == "scipy.sparse._sputils"
+        frame = frame.f_back
+    return False
 
 
 class _Unsized(AttributeError, TypeError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+from types import FrameType
+from typing import NoReturn
 
 import numpy as np
 
@@ -45,15 +47,15 @@ _LIBRARIES = {
 }
 
 
-def _put_into_pandas(x: Tracer) -> ForeignArrayError:
-    return ForeignArrayError(
+def _put_into_pandas(x: Tracer, frame: FrameType) -> NoReturn:
+    raise ForeignArrayError(
         f"a {x._kind()} of shape {x.shape} was put into an object of pandas.",
         "pandas would keep it as Python objects, and treat numbers and objects differently without a word",
         "compute with the tensor itself, and make the Series or the DataFrame of what the transform returns",
     )
 
 
-LIBRARIES["pandas"] = Library(refusal=_put_into_pandas)
+LIBRARIES["pandas"] = Library(as_array=_put_into_pandas)
 
 # What the operators of two libraries ask an operand for before they compute on what they take for plain memory.
 

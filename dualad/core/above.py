@@ -33,6 +33,8 @@ class _Above:
     #: better words for an error about an object array, or about a sparse matrix; None for other errors
     objects: Callable[[BaseException], DualadError | None]
     sparse: Callable[[BaseException], DualadError | None]
+    #: what meets a tensor in the place of a sparse matrix of SciPy's
+    sparse_operand: Callable[[Any], Any]
     #: the name in ``dualad.scipy`` of the function of SciPy's that an error comes from, told the frames of the refusal
     mirrored: Callable[[BaseException, list], str | None]
     #: a generator of random numbers whose draws are seen, in place of one of NumPy's

@@ -6,9 +6,10 @@ For: the tracer, which must look up ``np.sin`` without importing its rule. Not f
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
-from ..errors import DeclarationError, DualadError
+from ..errors import DeclarationError
 
 __all__ = ["CREATION", "FUNCTIONS", "LIBRARIES", "Library", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
 
@@ -30,12 +31,13 @@ class Library(NamedTuple):
 
     ``run(op, args, params, how, what)`` writes an operator into the graph of its lazy arrays, ``how`` as
     ``Primitive.blocks``, and ``what`` the operator in words; ``words`` say how a lazy array is computed.
-    ``refusal(tensor)`` is the error for a tensor that its code makes an array of.
+    ``as_array(tensor, frame)`` is what ``np.asarray`` gives of a tensor to its code that runs in a frame; it may raise,
+    or return None for what everybody gets.
     """
 
     run: Callable | None = None
     words: str = ""
-    refusal: Callable[[Any], DualadError] | None = None
+    as_array: Callable[[Any, FrameType], Any] | None = None
 
 
 #: every declared operator, by name

@@ -16,7 +16,7 @@ import numpy as np
 from ..base.asking import by_name
 from ..base.containers import can_carry, has_own_arithmetic, mixed_arithmetic_error
 from ..base.frames import user_frame
-from ..base.likeness import NUMBERS, OfAxes, set_class
+from ..base.likeness import NUMBERS, OfAxes, is_asked_by_sparse, set_class
 from ..base.tree import KINDS, Kind
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
@@ -112,6 +112,13 @@ class Tracer:
         """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
         if not self.level.open:
             raise escaped(self.level, "np.asarray (or a write into a plain array)", self)
+        if dtype is None:
+            frame = sys._getframe(1)
+            asking = LIBRARIES.get(frame.f_globals.get("__name__", "").partition(".")[0])
+            if asking is not None and asking.as_array is not None:
+                out = asking.as_array(self, frame)
+                if out is not None:
+                    return out
         if apart.get() and self.shape:
             raise TakenApart(user_frame()[0].f_globals)
         if dtype is not None and np.dtype(dtype) != object:
@@ -129,9 +136,6 @@ class Tracer:
                 "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
                 "join complex values with np.stack([...]) or np.concatenate([...])",
             )
-        asking = LIBRARIES.get(sys._getframe(1).f_globals.get("__name__", "").partition(".")[0])
-        if asking is not None and asking.refusal is not None:
-            raise asking.refusal(self)
         return ABOVE.object_array(self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
@@ -269,7 +273,9 @@ class Tracer:
     # What ``isinstance`` asks where the type itself is not the answer: numbers.Number, numbers.Real, ...
     @property
     def __class__(self):
-        return type(self) if self.shape else NUMBERS.get(self.dtype.kind, type(self))
+        if self.shape or is_asked_by_sparse(sys._getframe(1)):
+            return type(self)
+        return NUMBERS.get(self.dtype.kind, type(self))
 
     @__class__.setter
     def __class__(self, kind):

@@ -75,7 +75,9 @@ class _Search:
     def look(self, make: type[Place], owner: Any, key: Any, held: Any, far: int) -> None:
         """Note a place if what it holds is replaced, and go into it otherwise."""
         held = original_in(owner, key, held)
-        if held is MISSING or (isinstance(held, _ATOMS) and id(held) not in self.table.entries):
+        if held is MISSING:
+            return
+        if isinstance(held, _ATOMS) and id(held) not in self.table.entries and type(held) not in self.table.derived:
             return
         new = self.table.in_place_of(held)
         if new is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ConversionError, UnsupportedError
 
-__all__ = ["about_sparse", "foreign_ufunc", "last_counterpart", "sparse_operand"]
+__all__ = ["about_sparse", "array_for_scipy", "foreign_ufunc", "last_counterpart", "sparse_operand"]
 
 _WRAP = (
     "make it differentiable with dualad.wrap(function, jac=...), give it a rule with dualad.custom_jvp, or apply it to"
@@ -145,6 +145,25 @@ def about_sparse(error: BaseException) -> ConversionError | None:
         return None
     what = f"a sparse matrix of SciPy met something that is no array of numbers ({error}); if it is a tensor:"
     return _sparse(what, last_counterpart(error))
+
+
+#: functions of scipy.sparse that ask an operand for an array, and leave what is none to the operand's own operator
+_ASKING = frozenset({"_divide", "_matmul_dispatch", "_multiply_2d_with_broadcasting", "multiply"})
+_NO_ARRAY = np.array(None)
+_NO_ARRAY.setflags(write=False)
+
+
+def array_for_scipy(x: object, frame: types.FrameType) -> np.ndarray | None:
+    """Return no array to an operator of a sparse matrix, so that the tensor is asked to compute it; None elsewhere."""
+    name = frame.f_code.co_name
+    if name not in _ASKING or not frame.f_globals["__name__"].startswith("scipy.sparse."):
+        return None
+    caller: types.FrameType | None = frame
+    while caller is not None and caller.f_code.co_name in _ASKING:
+        caller = caller.f_back
+    if caller is None or not caller.f_code.co_name.startswith("__"):
+        raise _sparse(f"{type(frame.f_locals.get('self')).__name__}.multiply was given a tensor.")
+    return _NO_ARRAY
 
 
 def sparse_operand(x: object) -> ConversionError:

@@ -7,9 +7,12 @@ same name. Not for: what any of them computes.
 from __future__ import annotations
 
 import numbers
+import operator
 
 import numpy as np
 
+from ..base.containers import is_sparse
+from ..core.above import ABOVE
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
@@ -34,6 +37,7 @@ ARITHMETIC = {
 
 def _binary(name: str, ufunc: np.ufunc) -> None:
     op: Primitive = UFUNCS[ufunc]
+    compute = getattr(operator, f"__{name}__")
 
     def forward(self, other):
         if everywhere:
@@ -60,6 +64,9 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         unaware = not plain and not hasattr(type(other), "__array_ufunc__")
         if unaware and getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__:
             return NotImplemented
+        if not plain and is_sparse(type(other)):
+            other = ABOVE.sparse_operand(other)
+            return compute(other, self) if swap else compute(self, other)
         if not plain and not isinstance(other, Tracer) and _is_users(other):
             if isinstance(other, numbers.Real):  # a Fraction: NumPy's scalars compute with it as with a float
                 other = float(other)

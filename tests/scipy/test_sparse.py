@@ -211,6 +211,61 @@ def test_a_change_of_the_matrix_does_not_reach_a_program() -> None:
     np.testing.assert_array_equal(program(np.array([1.0, 10.0])), [12.0])
 
 
-def test_scipys_own_matrix_says_what_to_write() -> None:
-    with pytest.raises(ConversionError, match=r"dualad\.scipy\.sparse\.csr_array"):
-        da.jvp(lambda x: ss.csr_array(DENSE) @ x, (X,), (X,))
+# ── matrices that SciPy has made ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_operators_of_scipys_own_matrices(form: str, kind: str) -> None:
+    a = getattr(ss, f"{form}_{kind}")(DENSE)
+    for f in (lambda x: a @ x, lambda x: a.dot(x), lambda x: x.T @ a.T, lambda x: np.sin(a @ x).T @ a):
+        agrees(f, f, X, order=3)
+        agrees(f, f, Z)
+    times = (lambda x: a * x) if kind == "matrix" else (lambda x: (a * x).toarray())
+    agrees(times, times, X)
+    for f in (lambda c: (a * c).toarray(), lambda c: (c * a) @ X, lambda c: (a / c) @ X):
+        agrees(f, f, np.asarray(1.7), rtol=1e-9)
+    with pytest.raises(ConversionError, match=r"multiply was given a tensor[\s\S]*dualad\.scipy\.sparse\.csr_array"):
+        da.jvp(lambda x: a.multiply(x), (X,), (X,))
+    if form != "dok":  # a dict, whose entries an alias can't share
+        f = da.lift(lambda x: a.multiply(x) @ X)
+        agrees_up_to_rounding(f, lambda x: (DENSE * x) @ X, X + 3)
+    assert type(a) is getattr(ss, f"{form}_{kind}")
+
+
+def test_scipys_own_matrices_compiled_and_changed() -> None:
+    a = ss.csr_matrix(DENSE)
+    f = lambda x: np.sum(np.sin(a @ x) ** 2) + (x @ a.T) @ a.dot(x)
+    np.testing.assert_allclose(da.jit(da.hessian(f))(X), da.hessian(f)(X), rtol=1e-12, atol=1e-14)
+    product = da.jit(lambda x: a @ x)
+    np.testing.assert_allclose(product(X), DENSE @ X, rtol=1e-14)
+    a.data *= 2
+    np.testing.assert_allclose(product(X), 2 * DENSE @ X, rtol=1e-14)
+    with pytest.raises(UnsupportedError, match="of 1 dimension met a tensor"):
+        da.jvp(lambda x: ss.coo_array(X) @ x, (X,), (X,))
+
+
+def test_lifted_code_shares_the_matrix() -> None:
+    a = ss.csr_array(DENSE)
+
+    @da.lift
+    def f(x):
+        a[2, 3] = 5.0  # not in the pattern so far
+        return a.multiply(x) @ np.ones(5)
+
+    with pytest.warns(ss.SparseEfficiencyWarning):
+        changed = da.jacfwd(f)(X)
+    assert a[2, 3] == 5.0
+    np.testing.assert_array_equal(changed, a.toarray())
+
+
+def test_factors_made_outside() -> None:
+    a = ss.csc_matrix(SQUARE)
+    factors, solve = sl.splu(a), sl.factorized(a)
+    for f in (lambda b: factors.solve(b), lambda b: solve(b), lambda b: factors.solve(b, "T")):
+        agrees(da.lift(f), f, X, order=3)
+    plain = np.linalg.solve(SQUARE, X)
+    np.testing.assert_allclose(da.lift(lambda b: sl.spsolve(a, b))(X), plain, rtol=1e-12)
+    entries = da.lift(lambda d: sl.spsolve(ss.csr_matrix((d, a.indices, a.indptr)).T, X))
+    differences = lambda d: sl.spsolve(ss.csr_matrix((d, a.indices, a.indptr)).T, X)
+    agrees(entries, differences, a.data, rtol=1e-9)

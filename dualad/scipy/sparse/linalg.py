@@ -17,7 +17,7 @@ from ..mirror import falls_back, mirrors
 from .joining import holds_traced
 from .traced import TracedSparse, as_traced
 
-__all__ = ["factorized", "norm", "splu", "spsolve"]
+__all__ = ["Factors", "factorized", "norm", "splu", "spsolve"]
 
 
 def _solve(matrix: TracedSparse, b):
@@ -53,7 +53,7 @@ def factorized(A):
     return lambda b: solve(b) if tracer_in(b) is None else _solve(matrix, b)
 
 
-class _Factors:
+class Factors:
     """What ``splu`` returns for a matrix of traced entries, or for traced right-hand sides."""
 
     def __init__(self, matrix: TracedSparse, plain=None) -> None:
@@ -85,8 +85,8 @@ class _Factors:
 def splu(A, *args, **kwargs):
     """Factor a sparse matrix; ``.solve(b)`` takes arrays and tensors, and the entries of ``A`` may be traced."""
     if isinstance(A, TracedSparse):
-        return _Factors(A)
-    return _Factors(as_traced(ss.csc_array(A)), sl.splu(A, *args, **kwargs))
+        return Factors(A)
+    return Factors(as_traced(ss.csc_array(A)), sl.splu(A, *args, **kwargs))
 
 
 @mirrors(None)

@@ -470,6 +470,12 @@ def as_traced(A) -> TracedSparse:
     """Return a matrix of SciPy in the form that products with tensors take; a copy, which nobody else can change."""
     if isinstance(A, TracedSparse):
         return A
+    if A.ndim != 2:
+        raise UnsupportedError(
+            f"scipy.sparse: a sparse array of {A.ndim} dimension{'' if A.ndim == 1 else 's'} met a tensor.",
+            "only matrices have a pattern of rows and columns",
+            "use A.toarray(), or A.reshape((1, -1)) of one dimension",
+        )
     if A.format not in COMPRESSED:
         A = A.tocsr()
     transposed = A.format == "csc"
