@@ -19,7 +19,7 @@ from dualad.errors import ShapeError
 
 __all__ = [
     "Answer", "Comparison", "Estimate", "Unavailable", "compare", "each", "pull_back", "scale_answer", "stack",
-    "value_at",
+    "transpose", "value_at",
 ]  # fmt: skip
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -195,6 +195,14 @@ def each(rows: np.ndarray, ask: Callable[[np.ndarray], Answer], axis: int = 0) -
     if project is None:
         return stack(answers, axis)
     return replace(stack(answers, axis), project=lambda result: np.stack([project(row) for row in result]))
+
+
+def transpose(jacobian: Answer) -> Answer:
+    """Turn the Jacobian that an oracle knows entry by entry into its transpose."""
+    if isinstance(jacobian, Unavailable):
+        return jacobian
+    parts = {name: getattr(jacobian, name) for name in ("value", "error", "settled", "low", "high")}
+    return replace(jacobian, **{name: x if x is None else x.T for name, x in parts.items()})
 
 
 def pull_back(jacobian: Answer, w: np.ndarray) -> Answer:

@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -27,8 +27,8 @@ from dualad.lift.reach import Reach, home_of, is_kept
 from dualad.lift.targets import CONTAINERS, Table, top, with_submodules
 from dualad.rules.calls import UserFunction
 
-from .engine import RealFunction
-from .estimate import Estimate, Unavailable
+from .engine import RealFunction, join_entries
+from .estimate import Answer, Estimate, Unavailable, pull_back, transpose
 
 __all__ = ["JaxOracle", "in_jax"]
 
@@ -54,23 +54,21 @@ class JaxOracle:
     """
 
     def __init__(
-        self,
-        function: RealFunction,
-        jax_f: Callable | None = None,
-        shared: dict[Any, Any] | None = None,
+        self, function: RealFunction, jax_f: Callable | None = None, shared: dict[Any, Any] | None = None
     ) -> None:
         self.function = function
-        self.shared: dict[Any, Any] = {} if shared is None else shared
-        self.jacobian_answer: Estimate | Unavailable | None = None
+        self.jacobian_answer: Answer | None = None
         self.trouble: Unavailable | None = None
         self.f: Callable | None = None
         self.compiles = True
-        self.compiled: dict[str, Callable] = self.shared.setdefault(_static_parts(function), {})
+        self.compiled: dict[str, Callable] = ({} if shared is None else shared).setdefault(_static_parts(function), {})
         if importlib.util.find_spec("jax") is None:
             self.trouble = Unavailable("JAX is not installed (pip install 'dualad[oracle]')")
             return
         self.jax = importlib.import_module("jax")
         self.numpy = importlib.import_module("jax.numpy")
+        has_it = self.jax if hasattr(self.jax, "enable_x64") else importlib.import_module("jax.experimental")
+        self.float64 = has_it.enable_x64
         try:
             self.f = in_jax(function.f) if jax_f is None else jax_f
         except Exception as error:
@@ -80,8 +78,7 @@ class JaxOracle:
         if isinstance(answer, Unavailable):
             self.trouble = answer
             return
-        value = answer.value
-        expected = function.flat_value
+        value, expected = answer.value, function.flat_value
         if value.shape != expected.shape:
             self.trouble = Unavailable(f"with jax.numpy the function returns {value.size} numbers, not {expected.size}")
         elif not np.allclose(value, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max(initial=0), equal_nan=True):
@@ -93,31 +90,39 @@ class JaxOracle:
 
     # -- questions ----------------------------------------------------------------------------------------------
 
-    def value(self, x: np.ndarray) -> Estimate | Unavailable:
+    def value(self, x: np.ndarray) -> Answer:
         """Return the (m,) value at a point of shape (n,)."""
         return self._ask("value", lambda point: self._call(*point), self.function.ins.split(x))
 
-    def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
+    def jvp(self, v: np.ndarray) -> Answer:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
-        if self.function.size * self.function.out_size <= _SMALL:
-            return _product(self.jacobian(), lambda J: J @ v, lambda J: J @ np.abs(v))
-        tangent = self.function.ins.split(v)
-        return self._ask("jvp", lambda x, t: self.jax.jvp(self._call, x, t)[1], self.function.point, tangent)
+        f = self.function
+        if f.size * f.out_size <= _SMALL:
+            return pull_back(transpose(self.jacobian()), v)
+        return self._ask("jvp", lambda x, t: self.jax.jvp(self._call, x, t)[1], f.point, f.ins.split(v))
 
-    def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
+    def vjp(self, w: np.ndarray) -> Answer:
         """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
-        if self.function.size * self.function.out_size <= _SMALL:
-            return _product(self.jacobian(), lambda J: w @ J, lambda J: np.abs(w) @ J)
-        cotangent = self.function.outs.split(w)
-        return self._ask("vjp", lambda x, c: self.jax.vjp(self._call, *x)[1](c), self.function.point, cotangent)
+        f = self.function
+        if f.size * f.out_size <= _SMALL:
+            return pull_back(self.jacobian(), w)
+        return self._ask("vjp", lambda x, c: self.jax.vjp(self._call, *x)[1](c), f.point, f.outs.split(w))
 
-    def jacobian(self) -> Estimate | Unavailable:
-        """Return the (m, n) Jacobian."""
+    def jacobian(self) -> Answer:
+        """Return the (m, n) Jacobian; one compilation of it serves products as well."""
         if self.jacobian_answer is None:
-            self.jacobian_answer = self._ask("jacobian", self._jacobian, self.function.point, join=self._matrix)
+            f = self.function
+            mode = "jacfwd" if f.size <= f.out_size else "jacrev"
+            blocks = lambda x: getattr(self.jax, mode)(self._call, argnums=tuple(range(len(x))))(*x)
+            square = lambda row, y: [np.asarray(b, np.float64).reshape(y.size, -1) for b in row]
+            matrix = lambda rows: np.block([square(row, y) for row, y in zip(rows, f.value, strict=True)])
+            found = self._ask("jacobian", blocks, f.point, join=matrix)
+            if isinstance(found, Estimate):  # sums of its entries are rounded
+                found = replace(found, error=1e-15 * np.nan_to_num(np.abs(found.value), posinf=0.0))
+            self.jacobian_answer = found
         return self.jacobian_answer
 
-    def hvp(self, w: np.ndarray, v: np.ndarray) -> Estimate | Unavailable:
+    def hvp(self, w: np.ndarray, v: np.ndarray) -> Answer:
         """Return the Hessian of ``w · f`` times v, shape (n,)."""
         function = self.function
 
@@ -129,29 +134,13 @@ class JaxOracle:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _jacobian(self, point: Any) -> Any:
-        mode = self.jax.jacfwd if self.function.size <= self.function.out_size else self.jax.jacrev
-        return mode(self._call, argnums=tuple(range(len(point))))(*point)
-
-    def _matrix(self, blocks: Any) -> np.ndarray:
-        rows = zip(blocks, self.function.value, strict=True)
-        return np.block([[np.asarray(b, np.float64).reshape(y.size, -1) for b in row] for row, y in rows])
-
-    def _in_float64(self) -> AbstractContextManager[Any]:
-        if hasattr(self.jax, "enable_x64"):
-            return self.jax.enable_x64(True)
-        return importlib.import_module("jax.experimental").enable_x64(True)
-
-    def _arrays(self, leaves: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        return tuple(self.numpy.asarray(leaf) for leaf in leaves)
-
     def _call(self, *leaves: Any) -> tuple[Any, ...]:
         # A result that does not depend on the arguments may come back as a NumPy number: JAX wants its own.
         return tuple(self.numpy.asarray(out) for out in self.function.on(leaves, self.numpy, self.f))
 
     def _run(self, name: str, question: Callable, *trees: Sequence[np.ndarray]) -> Any:
         """Answer a question compiled as a whole, which is quicker; a function that branches runs step by step."""
-        arguments = [self._arrays(tree) for tree in trees]
+        arguments = [tuple(map(self.numpy.asarray, tree)) for tree in trees]
         if self.compiles:
             try:
                 return self.compiled.setdefault(name, self.jax.jit(question))(*arguments)
@@ -159,18 +148,12 @@ class JaxOracle:
                 self.compiles = False
         return question(*arguments)
 
-    @staticmethod
-    def _join(leaves: Sequence[Any]) -> np.ndarray:
-        return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in leaves])
-
-    def _ask(
-        self, name: str, question: Callable, *trees: Sequence[np.ndarray], join: Callable | None = None
-    ) -> Estimate | Unavailable:
+    def _ask(self, name: str, question: Callable, *trees: Any, join: Callable = join_entries) -> Answer:
         if self.trouble is not None:
             return self.trouble
         try:
-            with self._in_float64(), np.errstate(all="ignore"):
-                return Estimate((join or self._join)(self._run(name, question, *trees)))
+            with self.float64(True), np.errstate(all="ignore"):
+                return Estimate(np.asarray(join(self._run(name, question, *trees)), np.float64))
         except Exception as error:
             return Unavailable(_reason(error))
 
@@ -209,16 +192,12 @@ def _table() -> Table:
             yield dualad, ours
             yield from with_submodules(np, jax_numpy)
             for name in loaded:
-                if (other := _in_scipy(name)) is not None:
+                if other := _import_or_none(f"jax.{name}"):
                     yield sys.modules[name], other
 
         def module_for(name: str) -> Any:
-            if top(name) not in ("numpy", "scipy", "dualad"):
-                return None
-            try:
-                return _counterpart(importlib.import_module(name), table)
-            except ImportError:
-                return None
+            module = _import_or_none(name) if top(name) in ("numpy", "scipy", "dualad") else None
+            return module and _counterpart(module, table)
 
         derived: dict[type, Any] = {
             **CONTAINERS,
@@ -236,18 +215,17 @@ def _table() -> Table:
     return _table_of[loaded]
 
 
-def _in_scipy(name: str) -> Any:
-    """Return JAX's counterpart of a module of SciPy's, if it has one."""
+def _import_or_none(name: str) -> Any:
     try:
-        return importlib.import_module(f"jax.{name}")
+        return importlib.import_module(name)
     except ImportError:
         return None
 
 
 def _counterpart(module: ModuleType, table: Table) -> Any:
-    """Return what stands in the place of a module, which may not have been loaded when the table was filled."""
+    """Return the replacement of a module, which may not have been loaded when the table was filled."""
     found = table.in_place_of(module)
-    if found is None and top(module.__name__) == "scipy" and (other := _in_scipy(module.__name__)) is not None:
+    if found is None and top(module.__name__) == "scipy" and (other := _import_or_none(f"jax.{module.__name__}")):
         return _Counterpart(module, other, table)
     return found
 
@@ -272,39 +250,27 @@ class _Counterpart(ModuleType):
         return getattr(self._other, name, value)
 
 
-def _product(
-    jacobian: Estimate | Unavailable, product: Callable[[np.ndarray], Any], terms: Callable[[np.ndarray], Any]
-) -> Estimate | Unavailable:
-    """Multiply JAX's Jacobian, with the rounding of the sum: one compilation serves three questions."""
-    if isinstance(jacobian, Unavailable):
-        return jacobian
-    return Estimate(product(jacobian.value), 1e-15 * np.nan_to_num(terms(np.abs(jacobian.value)), posinf=0.0))
-
-
 def _static_parts(function: RealFunction) -> tuple[Any, ...]:
     """Return what compiled code depends on beside the numbers: shapes, and the arguments that are held fixed."""
-    fixed: list[Any] = []
-    for position, leaf in enumerate(function.leaves):
+
+    def part(position: int, leaf: Any) -> tuple[Any, ...]:
         if position in function.ins.positions:
-            fixed.append(("moving", np.shape(leaf)))
-        elif isinstance(leaf, np.ndarray):
-            fixed.append((leaf.dtype.str, leaf.shape, leaf.tobytes()) if leaf.dtype != object else ("object", id(leaf)))
-        elif isinstance(leaf, (bool, int, str, np.generic)):
-            fixed.append((type(leaf).__name__, leaf))
-        else:
-            fixed.append((type(leaf).__name__, id(leaf)))
-    return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.outs.positions))
+            return "moving", np.shape(leaf)
+        if isinstance(leaf, np.ndarray) and leaf.dtype != object:
+            return leaf.dtype.str, leaf.shape, leaf.tobytes()
+        return type(leaf).__name__, leaf if isinstance(leaf, (bool, int, str, np.generic)) else id(leaf)
+
+    fixed = tuple([part(position, leaf) for position, leaf in enumerate(function.leaves)])
+    return function.treedef, fixed, function.out_treedef, tuple(function.outs.positions)
 
 
 def _reason(error: Exception) -> str:
     """Say in one line what JAX objected to."""
-    name = type(error).__name__
-    text = str(error)
-    first = (text.strip().splitlines() or [""])[0].strip()
+    name, text = type(error).__name__, str(error).strip()
     if "item assignment" in text or "immutable" in text:
         return "jax.numpy arrays have no item assignment"
     if name == "TracerArrayConversionError":
         return "a traced JAX array reached plain NumPy (a function that jax.numpy does not have)"
     if name in {"ConcretizationTypeError", "TracerBoolConversionError", "TracerIntegerConversionError"}:
         return f"JAX needs a concrete value here ({name}: a branch, float(x) or an index)"
-    return f"{name}: {first}"[:200]
+    return f"{name}: {text.partition(chr(10))[0].strip()}"[:200]
