@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dualad.base.version import __version__
-from dualad.testing import ORACLES, CheckReport, check_function
+from dualad.testing import ORACLES, CheckReport, check
 from dualad.testing.report import to_json
 
 from ..base.terminal import Progress, uses_colour, width
@@ -87,17 +87,16 @@ def _reports(
 ) -> Iterator[CheckReport]:
     """Yield what the check says of each function at each of its points, in their order."""
     skip = dict.fromkeys(options.skip, "left out by --skip")
-    if options.order < 2:
-        skip.setdefault("hvp", f"left out by --order {options.order}")
     for target, points in work:
         shared: dict[Any, Any] = {}  # what JAX compiled serves all points of a function
         for number, (name, point) in enumerate(points, start=1):
             progress.prefix = f"{target.label}, point {number}: "
-            report = check_function(
+            report = check(
                 target.function,
-                point,
-                target=target.label,
+                *point,
+                name=target.label,
                 point=name,
+                order=options.order,
                 rtol=options.rtol,
                 atol=options.atol,
                 seed=options.seed,
@@ -106,6 +105,7 @@ def _reports(
                 jacobian_limit=options.jacobian_limit,
                 progress=progress,
                 shared=shared,
+                raise_exception=False,
             )
             progress.advance("done")
             yield report

@@ -232,7 +232,7 @@ def _add_check_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what is checked").add_argument
     add("--at", **_REPEATED, metavar="POINT", help=_AT)
     add("--samples", type=_count, default=0, metavar="N", help="and at N points near each, about one percent away")
-    add("--order", type=int, choices=(1, 2), default=2, help="highest order of derivatives (default %(default)s)")
+    add("--order", type=int, default=2, help="highest order of derivatives (default %(default)s)")
     add("--skip", **_REPEATED, choices=QUANTITIES, help="leave a quantity out; repeatable")
     says = "skip larger Jacobians; products are always checked (default %(default)s)"
     add("--jacobian-limit", type=_count, default=250_000, metavar="ENTRIES", help=says)

@@ -230,7 +230,15 @@ def test_samples_near_the_points(folder, capsys):
 def test_order_1_leaves_second_derivatives_out(folder, capsys):
     assert main(["check", f"{folder / 'right.py'}:spring", "--order", "1", "--json", "-", *FAST]) == 0
     rows = {row["quantity"]: row for row in json.loads(capsys.readouterr().out)["reports"][0]["rows"]}
-    assert rows["hvp"]["status"] == "skipped" and rows["hvp"]["message"] == "left out by --order 1"
+    assert rows["hvp"]["status"] == "skipped" and rows["hvp"]["message"] == "order 1 was asked for"
+
+
+def test_order_3_checks_derivatives_of_derivatives(folder, capsys):
+    assert main(["check", f"{folder / 'right.py'}:spring", "--order", "3", "--json", "-", *FAST]) == 0
+    rows = [row["quantity"] for row in json.loads(capsys.readouterr().out)["reports"][0]["rows"]]
+    assert rows[-2:] == ["hvp over forward", "hvp over reverse"]
+    assert main(["check", f"{folder / 'right.py'}:spring", "--order", "0", *FAST]) == 2
+    assert "Write order=1 or more" in capsys.readouterr().err
 
 
 def test_fail_fast_stops_at_the_first_failure(planted, capsys):
