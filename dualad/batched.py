@@ -193,9 +193,10 @@ class Batched(Tracer):
         return super().__index__() if agreed is None else int(agreed)
 
     def item(self, *args):
-        """As ``float(x)``, in the dtype's kind of number."""
-        agreed = self.concretize(_ITEM) if self.shape == () and not args else None
-        return super().item(*args) if agreed is None else agreed.item()
+        """As ``float(x)``, in the dtype's kind of number; with the derivative, where it has one."""
+        entry = super().item(*args)
+        agreed = entry.concretize(_ITEM)
+        return entry if agreed is None else agreed.item()
 
     def __format__(self, spec: str) -> str:
         if not spec:

@@ -262,7 +262,8 @@ def grad(
     Parameters
     ----------
     f : callable
-        The function, in plain NumPy; it returns a real scalar (with ``holomorphic``, a complex one).
+        The function, in plain NumPy; it returns a real scalar (with ``holomorphic``, a complex one). An array with
+        one entry counts as that entry, whatever its axes are.
     argnums : int or tuple of int, optional
         Which positional arguments to differentiate; 0 by default. An int gives the gradient, a tuple a tuple.
     argnames : str or tuple of str, optional
@@ -285,7 +286,7 @@ def grad(
     Raises
     ------
     OutputError
-        If the result is not a real scalar.
+        If the result is not one real number.
     DtypeError
         If an argument to differentiate is an integer or boolean, without ``allow_int``.
 
@@ -385,7 +386,7 @@ def gradients(
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where, True)
         if stage.out_tree is not LEAF or stage.out_avals[0].shape or stage.out_avals[0].dtype.kind != "f":
             _check_scalar(out, holomorphic, where)
-        one = [a.dtype.type(1) for a in stage.out_avals]
+        one = [np.ones(a.shape, a.dtype) if a.shape else a.dtype.type(1) for a in stage.out_avals]
         others = stage.foreign
         if others is not None:  # none of them is zero, so there is nothing to ask of them
             one = [match_library(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
@@ -417,7 +418,7 @@ def _check_scalar(out, holomorphic: bool, where: str) -> None:
             "return a scalar (and other results through has_aux=True), or use jacrev or vjp",
         )
     aval = aval_of(leaves[0])
-    if aval.shape:
+    if aval.size != 1:
         raise OutputError(
             f"{where}: the function returned an array of shape {aval.shape}.",
             "a gradient is the derivative of one number",

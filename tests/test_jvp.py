@@ -230,8 +230,6 @@ BAD = {
     "float": (lambda x: float(x), ConversionError, "np.sin|keep the tensor"),
     "complex": (lambda x: complex(x), ConversionError, "0j"),
     "math.sin": (math.sin, ConversionError, "np.sin"),
-    "item": (lambda x: x.item(), ConversionError, "index with|reshape"),
-    "tolist": (lambda x: x.tolist(), ConversionError, "iterate"),
     "a plain buffer": (fill_buffer, (PlainBufferError, ConversionError), "zeros_like"),
     "a slice of a plain buffer": (fill_slice, (PlainBufferError, ConversionError), "zeros_like"),
     "asarray with a dtype": (lambda x: np.asarray(x, float), PlainBufferError, "astype|stop_gradient"),
@@ -240,7 +238,7 @@ BAD = {
 
 
 #: questions with one numeric answer per lane: under vmap they split the lanes (test_vmap_branches.py)
-SPLIT = {"float", "complex", "math.sin", "item"}
+SPLIT = {"float", "complex", "math.sin"}
 
 
 @pytest.mark.parametrize(("name", "bad"), [(n, b) for b in BAD for n in TRANSFORMS if not (n == "vmap" and b in SPLIT)])

@@ -234,13 +234,37 @@ def test_a_branch_that_nobody_asks_for_is_pruned() -> None:
     assert da.grad(lambda a, b: (h(b), a * 3.0)[1], (0, 1))(1.0, 2.0) == (3.0, 0.0) and not log
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 1, 1)])
+def test_an_array_with_one_entry_counts_as_the_entry(shape) -> None:
+    scalar = lambda x: np.sum(np.sin(x) * x[0])
+    f = lambda x: np.reshape(scalar(x), shape)
+    x, v = np.array([0.5, -1.0, 2.0]), np.array([1.0, 0.5, -2.0])
+    same = np.testing.assert_array_equal
+    same(da.grad(f)(x), da.grad(scalar)(x))
+    same(da.jit(da.grad(f))(x), da.jit(da.grad(scalar))(x))
+    same(da.vmap(da.grad(f))(np.stack([x, v])), da.vmap(da.grad(scalar))(np.stack([x, v])))
+    same(da.hvp(f, x, v), da.hvp(scalar, x, v))
+    same(da.hessian_diag(f)(x), da.hessian_diag(scalar)(x))
+    same(da.grad(lambda x: np.sum(da.grad(f)(x) ** 2))(x), da.grad(lambda x: np.sum(da.grad(scalar)(x) ** 2))(x))
+    (value, aux), slope = da.value_and_grad(lambda x: (f(x), "aux"), has_aux=True)(x)
+    assert value.shape == shape and aux == "aux"
+    same(slope, da.grad(scalar)(x))
+    value, second = da.value_and_hessian(f)(x)
+    assert value.shape == shape and second.shape == (*shape, 3, 3)
+    same(second.reshape(3, 3), da.hessian(scalar)(x))
+    same(da.hessian(lambda t: f(t["a"]))({"a": x, "b": "text"})["a"]["a"], second)
+    z = x + 0.5j
+    same(da.grad(f, holomorphic=True)(z), da.grad(scalar, holomorphic=True)(z))
+
+
 # ── bad calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
     ("f", "said"),
     [
-        (lambda x: np.array([1.0]) * x, r"shape \(1,\)"),
+        (lambda x: np.array([1.0, 2.0]) * x, r"shape \(2,\)"),
+        (lambda x: np.zeros((1, 0)) * x, r"shape \(1, 0\)"),
         (lambda x: np.ones((2, 2)) * x, r"shape \(2, 2\)"),
         (lambda x: 3, "int64"),
         (lambda x: x > 2, "bool"),

@@ -222,7 +222,7 @@ def test_int_groups_by_the_integer_and_has_no_derivative_to_lose():
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.vmap(f)(x)))(x), [2.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("asked", ["float", "math", "item"])
+@pytest.mark.parametrize("asked", ["float", "math"])
 def test_a_number_without_its_tangent_is_refused(asked):
     f = ASKED[asked]
     for under in (

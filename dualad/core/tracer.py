@@ -57,6 +57,7 @@ class Tracer:
     # _origin, where it was made: an argument's place, or the user's line if a watch saw it.
     __slots__ = ("__weakref__", "_memory", "_origin", "_primal", "_tangent", "_value", "level", "variable")
     level: Any
+    shape: Any
     _origin: Any
     #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
     inner: Any = None
@@ -65,6 +66,8 @@ class Tracer:
     def __init_subclass__(cls, opaque: bool = False) -> None:
         """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""
         KINDS[cls] = Kind.TENSOR
+        if isinstance(shape := vars(cls).get("shape"), property):
+            cls.shape = shape.setter(lambda self, shape: self._set_shape(shape))
         if not opaque:
             _ARRAYS.add(cls)
 
@@ -213,12 +216,6 @@ class Tracer:
 
     def __int__(self):
         raise self._conversion("int()", "use x.astype(int), or compute the integer outside the transform")
-
-    def item(self, *args):
-        raise self._conversion(".item()", "index with x[i] or reshape with x.reshape(()), which keep the derivative")
-
-    def tolist(self):
-        raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")
 
     def __reduce_ex__(self, protocol):
         raise self._conversion(

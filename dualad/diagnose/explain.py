@@ -410,12 +410,16 @@ class Observed(Tracer):
         return self._convert("complex()", "__complex__")
 
     def item(self, *args):
-        """Note the conversion, and return the number."""
-        return self._convert(".item()", "item", *args)
+        """As a tensor's; without a derivative, note the conversion and return the number."""
+        if not self._tangent:
+            return self._convert(".item()", "item", *args)
+        return super().item(*args)  # type: ignore[misc]  # surface/methods.py installs it
 
     def tolist(self):
-        """Note the conversion, and return the list."""
-        return self._convert(".tolist()", "tolist")
+        """As a tensor's; without a derivative, note the conversion and return the list."""
+        if not self._tangent:
+            return self._convert(".tolist()", "tolist")
+        return super().tolist()  # type: ignore[misc]  # surface/methods.py installs it
 
     def concretize(self, what: str):
         """Return the value: a transform that needs it can have it, or splits its lanes."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.signatures import Args, Out
-from ..base.tree import LeafName, flatten, flatten_like, is_array
+from ..base.tree import LeafName, flatten, flatten_like, is_array, tree_map
 from ..boundary.transformed import Transformed, transform
 from ..dual import check_tangent
 from ..errors import DualadError, OutputError
@@ -53,7 +53,8 @@ def hessian(
     -------
     callable
         A function of the same arguments; each block has shape ``in.shape + in.shape`` (``out.shape`` in front, where
-        ``f`` returns more than one number), and the blocks of several arguments are nested as the gradient is, twice.
+        ``f`` returns an array, of one entry, too), and the blocks of several arguments are nested as the gradient is,
+        twice.
 
     Raises
     ------
@@ -119,6 +120,8 @@ def _second(f: Callable, options: Options) -> Callable:
     def gradient(*args, **kwargs):
         try:
             value, derivative = first(*args, **kwargs)
+            if shape := np.shape(value[0] if has_aux else value):  # of one entry: as of any other array
+                derivative = tree_map(lambda d: np.reshape(d, shape + np.shape(d)) if is_array(d) else d, derivative)
         except OutputError:  # not one number: the second derivative of every entry
             value, derivative, aux = reverse(Call(f, args, kwargs, rows))
             if not flatten(value)[0]:

@@ -42,10 +42,10 @@ from ..core.tracer import Tracer
 from ..errors import InPlaceError
 
 __all__ = [
-    "Deferred", "Reading", "Topmost", "apply_view", "as_array", "assign", "convert_like_numpy", "defer", "dense",
-    "flush_writes", "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "layout", "lent", "like_copy",
-    "link", "live_views", "pin", "read", "record", "refuse_if_lent", "root_of", "snapshot", "snapshot_once", "stand_in",
-    "target", "unshared", "writer",
+    "Deferred", "Reading", "Topmost", "apply_view", "as_array", "assign", "defer", "dense", "flush_writes",
+    "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "layout", "lent", "like_copy", "link",
+    "live_views", "pin", "read", "record", "refuse_if_lent", "replace_box", "root_of", "snapshot", "snapshot_once",
+    "stand_in", "target", "unshared", "writer",
 ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def unshared(x: Any) -> Any:
     """Return a value in memory of its own: a write to it is not seen by the holders of the original."""
     if isinstance(x, Tracer):
         box = object.__new__(type(flush_writes(x)))
-        _replace_box(box, x)
+        replace_box(box, x)
         return box
     return x.copy() if isinstance(x, np.ndarray) or foreign(x) is not None else x
 
@@ -102,7 +102,7 @@ def is_unchanged(box: Tracer, x: Tracer) -> bool:
     return type(box) is type(x) and all([getattr(box, slot, None) is getattr(x, slot, None) for slot in _CONTENT])
 
 
-def _replace_box(box: Tracer, other: Tracer) -> None:
+def replace_box(box: Tracer, other: Tracer) -> None:
     """Put what is in another box into this one, which thereby becomes a tensor of that kind."""
     box.__class__ = type(other)
     box.level = other.level
@@ -132,6 +132,8 @@ class _Memory:
     views: list[weakref.ref] | None = None
     #: whether a box without axes is an array, as creation functions make, and not a scalar
     array: bool = False
+    #: whether the box stands for two of NumPy's arrays, which can't be told apart but by a write to ``x.shape``
+    twice: bool = False
     #: strides of NumPy's array in place of the box, where they can't be read off what it holds
     strides: tuple[int, ...] | None = None
     #: references to the copies that NumPy has where it would have this memory
@@ -296,28 +298,9 @@ def pin(x: Any, strides: tuple[int, ...]) -> Any:
     return x
 
 
-def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
-    """Return the box itself, a view or a copy of it, whichever NumPy's function ``ask`` returns of an array.
-
-    It keeps the entries, and may change the dtype, the order in memory, and the shape by axes of length one.
-    """
-    note("order")
-    out = ask(like := layout(x))
-    if out.dtype.kind not in "biufc":
-        raise TypeError(f"a tensor can't be made an array of dtype {out.dtype}")
-    shares = out is like or np.may_share_memory(out, like)
-    if out.shape == x.shape and shares:
-        return as_array(unshared(x)) if is_scalar(x) else x
-    reshape = OPS["reshape"]
-    if shares:
-        return apply_view(reshape, x, {"shape": out.shape})
-    copy = OPS["copy"](x) if out.dtype == x.dtype else OPS["astype"](x, dtype=out.dtype)
-    return as_array(pin(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides))
-
-
 def in_order(x: Any, order: str | None) -> Any:
     """Note on a new array in which order NumPy would have put its entries in memory, if it is told which."""
-    if order in ("C", "F") and isinstance(x, Tracer) and len(x.shape) > 1:
+    if order in ("C", "F", "c", "f") and isinstance(x, Tracer) and len(x.shape) > 1:
         return pin(x, np.empty(x.shape, x.dtype, order).strides)
     return x
 
@@ -395,7 +378,7 @@ def _fill(x: Tracer, new) -> None:
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
     if memory.strides is None and memory.base is None:  # what is put in may lie in memory in another way
         memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
-    _replace_box(x, new)
+    replace_box(x, new)
 
 
 def target(out, result, name: str):

@@ -15,7 +15,7 @@ import numpy as np
 from ..boundary.boundary import running
 from ..core.tracer import Tracer
 from ..memory.buffer import Buffer, buffered, traced_in
-from ..memory.memory import convert_like_numpy
+from ..memory.order import convert_like_numpy
 from ..surface.arguments import operand
 
 __all__ = [

@@ -92,7 +92,9 @@ def _parse(e):
         return e
     if kind is bool or kind is np.bool:
         return bool(e)
-    if has_own_arithmetic(kind) and not isinstance(e, Tracer):
+    if hasattr(kind, "to_numpy"):  # a Series: an index is read by position, whatever its labels
+        e = e.to_numpy()
+    elif has_own_arithmetic(kind) and not isinstance(e, Tracer):
         raise mixed_arithmetic_error(kind, " as its index")
     if isinstance(e, (list, tuple)):
         e = operand(e)

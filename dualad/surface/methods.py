@@ -6,6 +6,7 @@ same name. Not for: what any of them computes.
 
 from __future__ import annotations
 
+import builtins
 import numbers
 import operator
 
@@ -15,11 +16,13 @@ from ..base.containers import is_sparse
 from ..core.above import ABOVE
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
+from ..core.level import escaped
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..memory.memory import Reading, apply_view, is_scalar, target, writer
+from ..memory.order import reshape_in_place
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
@@ -197,7 +200,7 @@ def compress(self, condition, axis=None, out=None):
 @_method
 def copy(self, order="C"):
     """As ``ndarray.copy``."""
-    return np.copy(self, order) if self.shape or not is_scalar(self) else shaping.copy(self)
+    return np.copy(self, order or "C") if self.shape or not is_scalar(self) else shaping.copy(self)
 
 
 @_method
@@ -217,9 +220,14 @@ Tracer.conj = Tracer.conjugate
 
 @_method
 def view(self, dtype=None, type=None):
-    """As ``ndarray.view``, where the values stay what they are, or are the parts of complex ones."""
+    """As ``ndarray.view``, where the values stay what they are, or are the parts of complex ones.
+
+    A view as a subclass of ``ndarray`` is an array of Python objects, whose entries are tensors.
+    """
+    if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
+        dtype, type = None, dtype
     if type in (None, np.ndarray):
-        if dtype is None or dtype is np.ndarray or np.dtype(dtype) == self.dtype:
+        if dtype is None or np.dtype(dtype) == self.dtype:
             return self[...]
         wanted = np.dtype(dtype)
         part = self.dtype.type(0).real.dtype
@@ -232,6 +240,16 @@ def view(self, dtype=None, type=None):
                     " axis of the array."
                 )
             return apply_view(_pairs, self, NO_PARAMS)
+    elif dtype is None or np.dtype(dtype) == self.dtype:
+        if self.dtype.kind != "c":
+            return np.asarray(self).view(type)
+        raise UnsupportedError(
+            f".view({type.__name__}) was called on a complex {self._kind()} of shape {self.shape}.",
+            f"{type.__name__} would get an array of Python objects, whose .real and .imag are silently wrong for"
+            " complex values",
+            f"leave the tensor as it is and call what {type.__name__} computes as a function, or make two views, of"
+            " x.real and of x.imag",
+        )
     raise UnsupportedError(
         f".view({dtype!r}) was called on a {self._kind()} of dtype {self.dtype}.",
         "it reads the same memory as numbers of another dtype, and a tensor is not one block of memory",
@@ -264,6 +282,38 @@ def _write_parts(base, params, value):
 @writer(_pairs)
 def _write_pairs(base, params, value):
     return _parts(value)
+
+
+@_method
+def item(self, *args):
+    """As ``ndarray.item``, with the derivative: a tensor without axes, of the precision of Python's numbers."""
+    if not self.level.open:
+        raise escaped(self.level, ".item()", self)
+    at = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if at and len(at) != len(self.shape):
+        if len(at) != 1:
+            raise ValueError("incorrect number of indices for array")
+        if not -self.size <= at[0] < self.size:
+            raise IndexError(f"index {at[0]} is out of bounds for size {self.size}")
+        at = np.unravel_index(at[0] % self.size, self.shape)
+    elif not at and self.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    entry = self[tuple(at)] if at else np.reshape(self, ())[()]
+    precise = {"f": np.float64, "c": np.complex128}.get(entry.dtype.kind)
+    return entry if precise is None else entry.astype(precise, copy=False)
+
+
+@_method
+def tolist(self):
+    """As ``ndarray.tolist``, with the derivative: lists, in lists, of tensors without axes."""
+    return [row.tolist() for row in self] if self.shape else Tracer.item(self)
+
+
+@_method
+def _set_shape(self, shape):
+    if is_scalar(self):
+        raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
+    reshape_in_place(self, shape)
 
 
 @_method

@@ -14,7 +14,8 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, Shape
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import apply_view, as_array, convert_like_numpy, in_order, is_scalar, layout, like_copy, writer
+from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, writer
+from ..memory.order import convert_like_numpy, second
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
 
@@ -35,8 +36,7 @@ def reshape(
     a: Array, /, shape: Shape = None, order: str | None = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> Array:
     shape = newshape if shape is None else shape
-    if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    order = _named_order(order)
     a = operand(a)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
     if -1 in shape:
@@ -58,7 +58,7 @@ def reshape(
         if a.size and not np.may_share_memory(np.reshape(like, shape, order), like):
             raise ValueError("Unable to avoid creating a copy while reshaping.")
     if shape == a.shape:
-        return a
+        return second(a)
     _refuse_order_in_memory(a, order)
     if order == "F":
         back = tuple(range(len(shape)))[::-1]
@@ -69,6 +69,14 @@ def reshape(
 @writer(shaping.reshape)
 def _write_reshaped(base, params, value):
     return shaping.reshape(value, shape=base.shape)
+
+
+def _named_order(order: str | None) -> str:
+    """Return an order by its capital letter; ``None`` is the default."""
+    named = "C" if order is None else str(order).upper()
+    if named not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return named
 
 
 def _refuse_order_in_memory(a: Array, order: str | None) -> None:
@@ -82,9 +90,7 @@ def _refuse_order_in_memory(a: Array, order: str | None) -> None:
 
 @function(np.ravel, kind="composite")
 def ravel(a: Array, order: str | None = "C") -> Array:
-    a = operand(a)
-    if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    a, order = operand(a), _named_order(order)
     if not isinstance(a, Tracer):
         return np.ravel(a, order)
     _refuse_order_in_memory(a, order)
@@ -156,7 +162,7 @@ def resize(a: Array, new_shape: Any) -> Array:
 def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
     a = operand(a)
     out = as_array(shaping.copy(a))
-    return like_copy(out, a) if order == "K" and hasattr(a, "_memory") else in_order(out, order)
+    return like_copy(out, a) if order in ("K", "k", None) and hasattr(a, "_memory") else in_order(out, order)
 
 
 @function(np.astype)

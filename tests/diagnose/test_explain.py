@@ -87,7 +87,6 @@ def written(x):
     [
         (lambda x: float(x[0]), "float()", 0, "NumPy functions such as np.sin"),
         (lambda x: math.sin(x[0]), "float()", 0, "NumPy functions such as np.sin"),
-        (lambda x: x[0].item(), ".item()", 0, "index with x"),
         (written, "plain array", 2, "np.zeros_like(x)"),
         (lambda x: np.asarray(x, float), "plain array", 0, "x.astype(dtype)"),
         (lambda x: np.nextafter(x, 1.0), "nextafter", 0, "stop_gradient"),

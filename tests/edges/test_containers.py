@@ -116,7 +116,7 @@ BESIDE = {
     "np.einsum": lambda x, o: np.einsum("i,i", x, o),
     "np.array(like=)": lambda x, o: np.array([x, o], like=x),
     "y[...] = o": _assigned,
-    "x[o]": lambda x, o: x[o],
+    "x[o]": lambda x, o: x[o] if not hasattr(o, "to_numpy") else x + o,  # by position, labels or not
     "o += x": _added_to,
 }
 # xarray leaves the arithmetic to the array it holds, so what is left is refused where it leaves the function.
