@@ -43,6 +43,7 @@ html_theme = "furo"
 html_title = "dualad"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
 
 
