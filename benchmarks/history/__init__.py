@@ -1,0 +1,1 @@
+"""For asv: the folder that it reads."""
