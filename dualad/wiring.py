@@ -31,6 +31,7 @@ ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.system
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
+ABOVE.settings = {"jit": "make it a setting, jit(f, static_argnums=...)"}
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")

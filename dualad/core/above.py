@@ -39,6 +39,8 @@ class _Above:
     mirrored: Callable[[BaseException, list], str | None]
     #: a generator of random numbers whose draws are seen, in place of one of NumPy's
     seeing: Callable[[Any], Any]
+    #: how an argument becomes a setting instead of a tensor, by the name of the transform that has settings
+    settings: dict[str, str]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
     #: run a plan of chunks by the workers of an executor, or here with a bar

@@ -176,7 +176,7 @@ class Tracer:
                 "make an integer of it first: int(x), or int(round(x)), int(math.floor(x)); under vmap these split the"
                 " lanes into groups that agree",
             )
-        setting = "make it a setting, jit(f, static_argnums=...)" if self.level.transform == "jit" else "don't trace n"
+        setting = ABOVE.settings.get(self.level.transform, "don't trace n")
         raise self._conversion(
             "operator.index()",
             f"for range(n), np.zeros(n) or x[:n] {setting}; to look entries up make the array a tensor:"
