@@ -14,7 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..base.frames import PACKAGE
+from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
+from .objects import holds_objects
 
 __all__ = ["about_sparse", "array_for_scipy", "foreign_ufunc", "last_counterpart", "sparse_operand"]
 
@@ -129,14 +132,13 @@ def _public(module: str, name: str) -> str | None:
 
 
 def _of_sparse(error: BaseException) -> bool:
-    """Whether an error comes from SciPy's sparse matrices, given an array of Python objects."""
-    trace, last = error.__traceback__, ""
+    """Whether an error comes from SciPy's sparse matrices, given a tensor or an array that holds tensors as objects."""
+    trace, inside = error.__traceback__, []
     while trace is not None:
-        last, trace = trace.tb_frame.f_code.co_filename, trace.tb_next
-    inside = f"{os.sep}scipy{os.sep}sparse{os.sep}" in last
-    return inside and any(
-        part in str(error) for part in ("object", "dtype('O')", "adding a nonzero scalar", "unsupported")
-    )
+        file = trace.tb_frame.f_code.co_filename
+        is_sparse = f"{os.sep}scipy{os.sep}sparse{os.sep}" in file and not file.startswith(PACKAGE)
+        inside, trace = [*inside, trace.tb_frame] if is_sparse else [], trace.tb_next
+    return any([isinstance(x, Tracer) or holds_objects(x) for frame in inside for x in frame.f_locals.values()])
 
 
 def about_sparse(error: BaseException) -> ConversionError | None:

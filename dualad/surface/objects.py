@@ -8,6 +8,7 @@ nor ``dualad.numpy.array``, which is exact.
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -28,7 +29,7 @@ from ..errors import (
 )
 from ..memory.memory import lent
 
-__all__ = ["about_objects", "join", "object_array"]
+__all__ = ["about_objects", "holds_objects", "join", "object_array"]
 
 
 _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
@@ -146,38 +147,39 @@ def join(x: np.ndarray):
 
 # ── where NumPy can't compute with them ──────────────────────────────────────────────────────────────────────────
 
-_OBJECTS = (
-    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact",
-    "object arrays are not supported",
-)  # fmt: skip
+#: instructions by which Python code raises; whatever else fails was a call of compiled code, which has no frame
+_RAISING = {dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]}
 
 
 def about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
     if isinstance(error, DualadError) and error.why == _WHY:
         return None  # said already, at the boundary of a transform further in
-    frames, trace = [], error.__traceback__
+    places, trace = [], error.__traceback__
     while trace is not None:
-        frames.append(trace.tb_frame)
+        places.append((trace.tb_frame, trace.tb_lasti))
         trace = trace.tb_next
     text = (error.what if isinstance(error, DualadError) else str(error)).partition("\n")[0].rstrip(".")
-    ours = bool(frames) and frames[-1].f_code.co_filename.startswith(PACKAGE)
-    if isinstance(error, (TypeError, ValueError)) and not isinstance(error, DualadError) and not ours:
-        if any(part in text for part in _OBJECTS):
-            return _refusal(f"NumPy was given an array of Python objects ({text})", ConversionError)
-    name = _function_holding_objects(frames) or ("NumPy" if _asked_for(error) else None)
-    if name is None:
+    name = _function_holding_objects([frame for frame, _ in places])
+    if name is None and not (places and _computed_with_objects(error, *places[-1])):
         return None
     kind = PlainBufferError if isinstance(error, PlainBufferError) else ConversionError
-    return _refusal(f"{name} was given an array of Python objects ({text})", kind)
+    return _refusal(f"{name or 'NumPy'} was given an array of Python objects ({text})", kind)
 
 
-def _asked_for(error: BaseException) -> bool:
-    """Whether the instruction that failed is the one that objects were made for last."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and (id(trace.tb_frame), trace.tb_lasti) == (_site.place or ())[:2]
+def _computed_with_objects(error: BaseException, frame: FrameType, instruction: int) -> bool:
+    """Whether what failed in this frame is the call that objects were made for, or compiled code that may have them.
+
+    It may where a variable holds tensors as objects, or where the frame is the last that had some made.
+    """
+    made = _site.place or (None, None)
+    if made[:2] == (id(frame), instruction):
+        return True
+    if not isinstance(error, TypeError) or isinstance(error, DualadError):
+        return False
+    if frame.f_code.co_code[instruction] in _RAISING or frame.f_code.co_filename.startswith(PACKAGE):
+        return False
+    return made[0] == id(frame) or any(map(holds_objects, frame.f_locals.values()))
 
 
 def _refusal(what: str, kind: type[DualadError]) -> DualadError:
@@ -195,14 +197,15 @@ def _function_holding_objects(frames: list[FrameType]) -> str | None:
     inside: list[FrameType] = []
     while frames and frames[-1].f_code.co_filename.startswith(_NUMPY):
         inside, frames = [frames[-1], *inside], frames[:-1]
-    if not any([_holds_objects(value) for frame in inside for value in list(frame.f_locals.values())]):
+    if not any([holds_objects(value) for frame in inside for value in list(frame.f_locals.values())]):
         return None
     first = inside[0]
     name = first.f_code.co_name.removeprefix("_")
     return f"np.{type(first.f_locals['self']).__name__ if name == '_call__' else name}"  # np.vectorize(...)
 
 
-def _holds_objects(x: object) -> bool:
+def holds_objects(x: object) -> bool:
+    """Whether an array, or one in a tuple, holds tensors as objects."""
     if type(x) is tuple:
-        return any([_holds_objects(item) for item in x])
+        return any([holds_objects(item) for item in x])
     return type(x) is np.ndarray and x.dtype == object and any([isinstance(item, Tracer) for item in x.flat])

@@ -7,6 +7,7 @@ what it returns. Not for: lists given to NumPy's functions, nor ``dualad.numpy.a
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -179,3 +180,22 @@ def test_a_note_names_the_faster_way():
         da.grad(lambda x: np.sum(np.array([x[0], 1.0], like=x) * x))(POINT)
         da.grad(lambda x: np.sum(da.numpy.array([x[0], 1.0]) * x))(POINT)
         da.grad(lambda x: np.sum(np.exp(da.numpy.array([x[0], 1.0]))))(POINT)
+
+
+def test_only_failures_of_compiled_code_are_about_objects() -> None:
+    def held(x):
+        pair = SimpleNamespace(of=np.array([x, 1.0]))
+        return np.exp(pair.of)
+
+    def raises(x):
+        pair = np.array([x, 1.0])
+        raise TypeError(f"loop of ufunc: {pair.dtype} has no callable exp method")
+
+    def parses(x):
+        pair = np.array([x, 1.0])
+        return int("object") + pair
+
+    for f, kind in ((held, ConversionError), (raises, TypeError), (parses, ValueError)):
+        with pytest.raises(kind) as info:
+            da.jvp(f, (0.3,), (1.0,))
+        assert type(info.value) is kind
