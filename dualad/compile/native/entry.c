@@ -40,77 +40,56 @@ _Static_assert(offsetof(PyLongLongScalarObject, obval) == VALUE_OFFSET, "int64")
 _Static_assert(offsetof(PyIntScalarObject, obval) == VALUE_OFFSET, "int32");
 _Static_assert(offsetof(PyBoolScalarObject, obval) == VALUE_OFFSET, "bool");
 
-/* ── memory that lives as long as an entry ───────────────────────────────────────────────────────────────────────── */
+/* ── entries, and what they keep ─────────────────────────────────────────────────────────────────────────────────── */
 
-typedef struct Block { struct Block *next; } Block;
-
-static void *take(Block **blocks, size_t count, size_t size)
-{
-    Block *block = PyMem_Calloc(1, sizeof(Block) + count * size);
-    if (!block)
-        return PyErr_NoMemory();
-    block->next = *blocks;
-    *blocks = block;
-    return block + 1;
-}
-
-/* The head of both types, whose objects own the tuple that describes them, and their blocks. */
-#define ENTRY_HEAD PyObject_HEAD vectorcallfunc call; PyObject *described; Block *blocks;
+/* The head of both types: an object keeps the tuple that describes it, and the memory that was made for it. */
+#define ENTRY_HEAD PyObject_HEAD vectorcallfunc call; PyObject *kept;
 typedef struct { ENTRY_HEAD } Entry;
 
-static PyObject *new_entry(PyTypeObject *type, vectorcallfunc call, PyObject *described)
+/* Zeroed memory that lives as long as an entry. */
+static void *take(void *self, Py_ssize_t count, size_t size)
+{
+    Entry *entry = self;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, count * size);
+    PyObject *kept = bytes ? PyTuple_Pack(2, entry->kept, bytes) : NULL;
+    Py_XDECREF(bytes);
+    if (!kept)
+        return NULL;
+    Py_SETREF(entry->kept, kept);
+    return memset(PyBytes_AS_STRING(bytes), 0, count * size);
+}
+
+static void *new_entry(PyTypeObject *type, vectorcallfunc call, PyObject *described)
 {
     Entry *entry = (Entry *)type->tp_alloc(type, 0);
     if (entry) {
         entry->call = call;
-        entry->described = Py_NewRef(described);
+        entry->kept = Py_NewRef(described);
     }
-    return (PyObject *)entry;
+    return entry;
 }
 
 static int traverse(PyObject *self, visitproc visit, void *arg)
 {
-    Py_VISIT(((Entry *)self)->described);
+    Py_VISIT(((Entry *)self)->kept);
     return 0;
 }
 
 static void dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
-    for (Block *block = ((Entry *)self)->blocks, *next; block; block = next) {
-        next = block->next;
-        PyMem_Free(block);
-    }
-    Py_XDECREF(((Entry *)self)->described);
+    Py_XDECREF(((Entry *)self)->kept);
     Py_TYPE(self)->tp_free(self);
 }
 
 /* ── arrays ──────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-typedef struct { PyArray_Descr *descr; int axes; npy_intp *lengths; } Form;
-
-/* The numbers of a tuple. */
-static npy_intp *numbers(Block **blocks, PyObject *tuple)
+/* Whether an array has the dtype and the lengths of another one, which may have no memory of its own. */
+static inline int is_like(PyArrayObject *a, PyArrayObject *form)
 {
-    npy_intp *found = take(blocks, PyTuple_GET_SIZE(tuple), sizeof(npy_intp));
-    for (Py_ssize_t i = 0; found && i < PyTuple_GET_SIZE(tuple); i++)
-        found[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, i));
-    return PyErr_Occurred() ? NULL : found;
-}
-
-static int read_form(Block **blocks, Form *form, PyObject *descr, PyObject *lengths)
-{
-    form->descr = (PyArray_Descr *)descr;
-    form->axes = (int)PyTuple_GET_SIZE(lengths);
-    return (form->lengths = numbers(blocks, lengths)) != NULL;
-}
-
-static inline int has_form(PyObject *x, const Form *form, int flags)
-{
-    PyArrayObject *a = (PyArrayObject *)x;
-    if (PyArray_DESCR(a) != form->descr || PyArray_NDIM(a) != form->axes || (PyArray_FLAGS(a) & flags) != flags)
-        return 0;
-    return !form->axes || !memcmp(PyArray_DIMS(a), form->lengths, form->axes * sizeof(npy_intp));
+    const int axes = PyArray_NDIM(form);
+    return PyArray_DESCR(a) == PyArray_DESCR(form) && PyArray_NDIM(a) == axes &&
+           (!axes || !memcmp(PyArray_DIMS(a), PyArray_DIMS(form), axes * sizeof(npy_intp)));
 }
 
 /* ── large results ───────────────────────────────────────────────────────────────────────────────────────────────── */
@@ -132,15 +111,19 @@ static void *with_huge_pages(void *memory, size_t size)
     return memory;
 }
 
+static void *reused(size_t i)
+{
+    void *memory = kept[i].memory;
+    kept_bytes -= kept[i].size;
+    memmove(&kept[i], &kept[i + 1], (--kept_places - i) * sizeof kept[0]);
+    return memory;
+}
+
 static void *large_malloc(void *context, size_t size)
 {
     for (size_t i = kept_places; i-- > 0;)
-        if (kept[i].size == size) {
-            void *memory = kept[i].memory;
-            memmove(&kept[i], &kept[i + 1], (--kept_places - i) * sizeof kept[0]);
-            kept_bytes -= size;
-            return memory;
-        }
+        if (kept[i].size == size)
+            return reused(i);
     return with_huge_pages(malloc(size), size);
 }
 
@@ -150,11 +133,8 @@ static void large_free(void *context, void *memory, size_t size)
         free(memory);
         return;
     }
-    while (kept_places == PLACES || kept_bytes + size > MOST_KEPT) { /* the oldest goes */
-        free(kept[0].memory);
-        kept_bytes -= kept[0].size;
-        memmove(&kept[0], &kept[1], --kept_places * sizeof kept[0]);
-    }
+    while (kept_places == PLACES || kept_bytes + size > MOST_KEPT)
+        free(reused(0)); /* the oldest goes */
     kept[kept_places].memory = memory;
     kept[kept_places++].size = size;
     kept_bytes += size;
@@ -180,14 +160,13 @@ static void restore_handler(PyObject *other)
 }
 
 /* A new array in C's order. */
-static PyObject *new_array(const Form *form)
+static PyObject *new_array(PyArrayObject *form)
 {
-    size_t size = PyDataType_ELSIZE(form->descr);
-    for (int i = 0; i < form->axes; i++)
-        size *= form->lengths[i];
+    const npy_intp size = PyArray_NBYTES(form);
     PyObject *other = size < LARGE || size > LARGEST ? NULL : PyDataMem_SetHandler(handler_capsule);
-    Py_INCREF(form->descr);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, form->descr, form->axes, form->lengths, NULL, NULL, 0, NULL);
+    Py_INCREF(PyArray_DESCR(form));
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(form), PyArray_NDIM(form), PyArray_DIMS(form), NULL,
+                                          NULL, 0, NULL);
     restore_handler(other);
     return made;
 }
@@ -196,7 +175,8 @@ static PyObject *new_array(const Form *form)
 
 enum { IGNORED, PLAIN, TRUTH, WHOLE }; /* kinds of arguments; a Python bool, or int, is converted */
 
-typedef struct { int kind; Form form; PyTypeObject *one, *other; } Argument;
+/* An argument is like an array, if it may be one, or a number of one of two types. */
+typedef struct { int kind; PyArrayObject *form; PyTypeObject *one, *other; } Argument;
 
 typedef struct {
     ENTRY_HEAD
@@ -205,16 +185,18 @@ typedef struct {
     Py_ssize_t scratch, reads, writes;
     int releases;
     Argument *arguments;
-    Form *results;
+    PyArrayObject **results;
 } Stub;
 
 /* Where the numbers of an argument are; NULL if it is not as declared. */
 static void *numbers_of(PyObject *x, const Argument *declared, int64_t *cell)
 {
     PyTypeObject *type = Py_TYPE(x);
-    if (type == &PyArray_Type)
-        return has_form(x, &declared->form, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED) ? PyArray_DATA((PyArrayObject *)x)
-                                                                                        : NULL;
+    if (type == &PyArray_Type) {
+        PyArrayObject *a = (PyArrayObject *)x;
+        const int fits = declared->form && is_like(a, declared->form) && PyArray_CHKFLAGS(a, NPY_ARRAY_CARRAY_RO);
+        return fits ? PyArray_DATA(a) : NULL;
+    }
     if (type == declared->one || type == declared->other)
         return (char *)x + VALUE_OFFSET;
     if (declared->kind == TRUTH && type == &PyBool_Type)
@@ -252,10 +234,9 @@ static PyObject *call_stub(PyObject *self, PyObject *const *args, size_t flagged
             goto end;
         }
     for (Py_ssize_t i = 0; i < writes; i++) {
-        Form *form = &s->results[i];
         out[i] = &cells[reads + i];
-        if (form->axes) {
-            if (!(made[i] = new_array(form)))
+        if (PyArray_NDIM(s->results[i])) {
+            if (!(made[i] = new_array(s->results[i])))
                 goto end;
             out[i] = PyArray_DATA((PyArrayObject *)made[i]);
         }
@@ -276,7 +257,7 @@ static PyObject *call_stub(PyObject *self, PyObject *const *args, size_t flagged
         goto end;
     }
     for (Py_ssize_t i = 0; i < writes; i++)
-        if (!s->results[i].axes && !(made[i] = PyArray_Scalar(out[i], s->results[i].descr, NULL)))
+        if (!made[i] && !(made[i] = PyArray_Scalar(out[i], PyArray_DESCR(s->results[i]), NULL)))
             goto end;
     if ((answer = PyTuple_New(writes)))
         for (Py_ssize_t i = 0; i < writes; i++) {
@@ -291,42 +272,33 @@ end:
     return answer;
 }
 
-/* Stub(reads, writes, body, scratch, releases, miss, again, keep): each argument is None or (kind, dtype, shape, type,
- * type), each result (dtype, shape). */
+/* Stub(reads, writes, body, scratch, releases, miss, again, linked): each argument is None or (kind, array, type, type),
+ * each result an array; only their dtypes and lengths count. */
 static PyObject *new_stub(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *reads, *writes, *miss, *again, *keep;
+    PyObject *reads, *writes, *linked;
     unsigned long long body;
-    Py_ssize_t scratch;
-    int releases;
-    if (!PyArg_ParseTuple(args, "O!O!KnpOOO", &PyTuple_Type, &reads, &PyTuple_Type, &writes, &body, &scratch, &releases,
-                          &miss, &again, &keep))
-        return NULL;
-    Stub *s = (Stub *)new_entry(type, call_stub, args);
+    Stub *s = new_entry(type, call_stub, args);
     if (!s)
         return NULL;
-    s->miss = miss, s->again = again, s->body = (Body)(uintptr_t)body, s->scratch = scratch, s->releases = releases;
-    s->reads = PyTuple_GET_SIZE(reads), s->writes = PyTuple_GET_SIZE(writes);
-    if (!(s->arguments = take(&s->blocks, s->reads, sizeof(Argument))) ||
-        !(s->results = take(&s->blocks, s->writes, sizeof(Form))))
+    if (!PyArg_ParseTuple(args, "O!O!KnpOOO", &PyTuple_Type, &reads, &PyTuple_Type, &writes, &body, &s->scratch,
+                          &s->releases, &s->miss, &s->again, &linked))
+        goto failed;
+    s->body = (Body)(uintptr_t)body, s->reads = PyTuple_GET_SIZE(reads), s->writes = PyTuple_GET_SIZE(writes);
+    if (!(s->arguments = take(s, s->reads, sizeof(Argument))) || !(s->results = take(s, s->writes, sizeof(PyObject *))))
         goto failed;
     for (Py_ssize_t i = 0; i < s->reads; i++) {
         Argument *a = &s->arguments[i];
-        PyObject *row = PyTuple_GET_ITEM(reads, i), *descr, *shape, *one, *other;
+        PyObject *row = PyTuple_GET_ITEM(reads, i);
         if (row == Py_None)
             continue;
-        if (!PyArg_ParseTuple(row, "iOO!OO", &a->kind, &descr, &PyTuple_Type, &shape, &one, &other) ||
-            !read_form(&s->blocks, &a->form, descr, shape))
+        if (!PyArg_ParseTuple(row, "iOOO", &a->kind, &a->form, &a->one, &a->other))
             goto failed;
-        a->one = one == Py_None ? NULL : (PyTypeObject *)one;
-        a->other = other == Py_None ? NULL : (PyTypeObject *)other;
+        if ((PyObject *)a->form == Py_None)
+            a->form = NULL;
     }
-    for (Py_ssize_t i = 0; i < s->writes; i++) {
-        PyObject *descr, *shape;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(writes, i), "O!O!", &PyArrayDescr_Type, &descr, &PyTuple_Type, &shape) ||
-            !read_form(&s->blocks, &s->results[i], descr, shape))
-            goto failed;
-    }
+    for (Py_ssize_t i = 0; i < s->writes; i++)
+        s->results[i] = (PyArrayObject *)PyTuple_GET_ITEM(writes, i);
     return (PyObject *)s;
 failed:
     Py_DECREF(s);
@@ -340,8 +312,7 @@ enum { ARRAY, TYPE, IS, TUPLE, LIST, DICT }; /* what a Test looks at */
 typedef struct {
     int what;
     Py_ssize_t slot, first, size; /* parts of a container go to the slots from first */
-    PyObject *thing;              /* a type, an object, or the tuple of a dict's keys */
-    Form form;
+    PyObject *thing;              /* an array, a type, an object, or the tuple of a dict's keys */
 } Test;
 
 /* Kinds of places that were read: those of guards/places.py, then fields, and what only Python can compare. */
@@ -350,28 +321,37 @@ enum {
     HEADER, CONTENT, BASES, CLASS, DICTIONARY, KEYWORD_DEFAULTS, OF_DICT, ASK
 };
 
+/* Where a kind of place is one word of memory: how far behind its holder. */
+_Py_COMP_DIAG_PUSH
+_Py_COMP_DIAG_IGNORE_DEPR_DECLS
+static const size_t words[ASK + 1] = {
+    [CELL] = offsetof(PyCellObject, ob_ref), [CODE] = offsetof(PyFunctionObject, func_code),
+    [DEFAULTS] = offsetof(PyFunctionObject, func_defaults), [BASES] = offsetof(PyTypeObject, tp_bases),
+    [CLASS] = offsetof(PyObject, ob_type), [KEYWORD_DEFAULTS] = offsetof(PyFunctionObject, func_kwdefaults),
+#if PY_VERSION_HEX < 0x030D0000 && UINTPTR_MAX == UINT64_MAX
+    [OF_DICT] = offsetof(PyDictObject, ma_version_tag), /* another number whenever the dict has changed */
+#endif
+};
+_Py_COMP_DIAG_POP
+
 typedef struct Place {
-    int kind, flags;
+    int kind;
     PyObject *holder, *key, *value;
-    Form form;
-    npy_intp *strides;
     struct Place *inside; /* the places in one dict, which are looked at when it has changed */
     Py_ssize_t count;
 } Place;
 
 /* A place that is one word of memory, and what it held. */
 typedef struct { const uintptr_t *at; uintptr_t held; Place *place; } Word;
-typedef struct { PyObject *hidden; Py_ssize_t slot; } Leaf;
 
 typedef struct { /* one signature, and what is done with its calls */
-    PyObject *convention, *names, *unchanged, *run, *meant, *rebuild;
-    Py_ssize_t positional, slots, tests, places, words, others, leaves, unsure;
+    PyObject *convention, *names, *hidden, *unchanged, *run, *meant, *rebuild;
+    Py_ssize_t positional, slots, tests, words, others, leaves, given, unsure;
     int mode; /* the result is the tuple that run returns, its one entry, or what rebuild makes of it */
     Test *test;
-    Place *place;
     Word *word;
-    Place **other; /* those that are not one word */
-    Leaf *leaf;
+    Place **other;    /* places that are not one word */
+    Py_ssize_t *leaf; /* slots; what is hidden comes behind them */
 } Plan;
 
 typedef struct {
@@ -386,7 +366,7 @@ static int passes(const Test *t, PyObject **slots, Py_ssize_t *filled)
 {
     PyObject *x = slots[t->slot];
     switch (t->what) {
-    case ARRAY: return Py_TYPE(x) == &PyArray_Type && has_form(x, &t->form, 0);
+    case ARRAY: return Py_TYPE(x) == &PyArray_Type && is_like((PyArrayObject *)x, (PyArrayObject *)t->thing);
     case TYPE: return (PyObject *)Py_TYPE(x) == t->thing;
     case IS: return x == t->thing;
     case TUPLE:
@@ -412,36 +392,24 @@ static int passes(const Test *t, PyObject **slots, Py_ssize_t *filled)
     return 1;
 }
 
-/* The word of memory that shows whether a place holds what it held; NULL where it is not one word. */
-static const void *word_of(const Place *p)
+/* Whether an array has the header that it had, and these bytes if it is in one piece. */
+static int is_as_it_was(PyArrayObject *a, PyArrayObject *was, PyObject *content)
 {
-    switch (p->kind) {
-    case CELL: return &((PyCellObject *)p->holder)->ob_ref;
-    case CODE: return &((PyFunctionObject *)p->holder)->func_code;
-    case DEFAULTS: return &((PyFunctionObject *)p->holder)->func_defaults;
-    case KEYWORD_DEFAULTS: return &((PyFunctionObject *)p->holder)->func_kwdefaults;
-    case BASES: return &((PyTypeObject *)p->holder)->tp_bases;
-    case CLASS: return &p->holder->ob_type;
-#if PY_VERSION_HEX < 0x030D0000 && UINTPTR_MAX == UINT64_MAX
-    case OF_DICT: { /* a number that is another whenever the dict has changed */
-        _Py_COMP_DIAG_PUSH
-        _Py_COMP_DIAG_IGNORE_DEPR_DECLS
-        return &((PyDictObject *)p->holder)->ma_version_tag;
-        _Py_COMP_DIAG_POP
-    }
-#endif
-    default: return NULL;
-    }
+    const size_t axes = PyArray_NDIM(was);
+    if (!is_like(a, was) || (axes && memcmp(PyArray_STRIDES(a), PyArray_STRIDES(was), axes * sizeof(npy_intp))))
+        return 0;
+    return content == Py_None || (PyArray_ISONESEGMENT(a) &&
+                                  !memcmp(PyArray_DATA(a), PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content)));
 }
 
-/* Whether a place that is not one word holds the very object that it held; -1 if it can't be looked at. */
+/* Whether a place that is not one word holds the very object that it held; an exception may be set where not. */
 static int holds(const Place *p)
 {
     PyObject *now, *key, *value;
     switch (p->kind) {
     case ENTRY:
         now = PyDict_GetItemWithError(p->holder, p->key);
-        return now || !PyErr_Occurred() ? now == p->value : -1;
+        return now == p->value && (now || !PyErr_Occurred());
     case LENGTH: return PyObject_Size(p->holder) == PyLong_AsSsize_t(p->value);
     case ITEMS:
         if (2 * PyDict_GET_SIZE(p->holder) != PyTuple_GET_SIZE(p->value))
@@ -461,20 +429,15 @@ static int holds(const Place *p)
     case DICTIONARY:
         now = p->kind == ATTRIBUTE ? PyObject_GetAttr(p->holder, p->key) : PyObject_GenericGetDict(p->holder, NULL);
         Py_XDECREF(now); /* compared by its address alone */
-        return now ? now == p->value : -1;
+        return now && now == p->value;
     case HEADER:
-        return has_form(p->holder, &p->form, 0) &&
-               (!p->form.axes ||
-                !memcmp(PyArray_STRIDES((PyArrayObject *)p->holder), p->strides, p->form.axes * sizeof(npy_intp)));
-    case CONTENT:
-        return has_form(p->holder, &p->form, p->flags) && !memcmp(PyArray_DATA((PyArrayObject *)p->holder),
-                                                                  PyBytes_AS_STRING(p->value), PyBytes_GET_SIZE(p->value));
+    case CONTENT: return is_as_it_was((PyArrayObject *)p->holder, (PyArrayObject *)p->key, p->value);
     case OF_DICT:
-        for (Py_ssize_t i = 0, same; i < p->count; i++)
-            if ((same = holds(&p->inside[i])) != 1)
-                return (int)same;
+        for (Py_ssize_t i = 0; i < p->count; i++)
+            if (!holds(&p->inside[i]))
+                return 0;
         return 1;
-    default: return -1;
+    default: return 0;
     }
 }
 
@@ -482,46 +445,49 @@ static int holds(const Place *p)
 static int is_unchanged(const Plan *p)
 {
     int same = 1;
-    for (Word *w = p->word; same == 1 && w < p->word + p->words; w++) {
+    for (Word *w = p->word; same && w < p->word + p->words; w++) {
         const uintptr_t now = *w->at; /* not that of later: to compare keys may run other code */
-        if (now != w->held && (same = w->place->kind == OF_DICT ? holds(w->place) : 0) == 1)
+        if (now != w->held && (same = holds(w->place)))
             w->held = now;
     }
-    for (Py_ssize_t i = 0; same == 1 && i < p->others; i++)
+    for (Py_ssize_t i = 0; same && i < p->others; i++)
         same = holds(p->other[i]);
-    if (same == 1)
+    if (same)
         return 1;
     PyErr_Clear();
     PyObject *answer = PyObject_CallNoArgs(p->unchanged);
-    int truth = answer ? PyObject_IsTrue(answer) : -1;
+    same = answer && PyObject_IsTrue(answer) == 1;
     Py_XDECREF(answer);
-    if (truth < 0)
-        PyErr_Clear();
-    return truth == 1;
+    PyErr_Clear();
+    return same;
 }
 
 /* Whether there is a NaN among numbers: found without a branch, so in the processor's vectors. */
-#define NAN_IN(name, ...)                                                                                             \
-    __VA_ARGS__ static int name(const double *data, npy_intp n)                                                       \
-    {                                                                                                                 \
-        long long found[8] = {0}, some = 0;                                                                           \
-        npy_intp k = 0;                                                                                               \
-        while (!some && k + 8 <= n) {                                                                                 \
-            for (npy_intp end = k + 1024 < n ? k + 1024 : n; k + 8 <= end; k += 8)                                     \
-                for (int i = 0; i < 8; i++)                                                                           \
-                    found[i] |= data[k + i] != data[k + i];                                                           \
-            for (int i = 0; i < 8; i++)                                                                               \
-                some |= found[i];                                                                                     \
-        }                                                                                                             \
-        for (; k < n; k++)                                                                                            \
-            some |= data[k] != data[k];                                                                               \
-        return some != 0;                                                                                             \
+#ifdef __GNUC__
+__attribute__((always_inline))
+#endif
+static inline int nan_in_vectors(const double *data, npy_intp n)
+{
+    long long found[8] = {0}, some = 0;
+    npy_intp k = 0;
+    while (!some && k + 8 <= n) {
+        for (npy_intp end = k + 1024 < n ? k + 1024 : n; k + 8 <= end; k += 8)
+            for (int i = 0; i < 8; i++)
+                found[i] |= data[k + i] != data[k + i];
+        for (int i = 0; i < 8; i++)
+            some |= found[i];
     }
+    for (; k < n; k++)
+        some |= data[k] != data[k];
+    return some != 0;
+}
 
-NAN_IN(nan_in_any)
 #if defined(__GNUC__) && defined(__x86_64__)
-NAN_IN(nan_in_256, __attribute__((target("avx2"))))
-NAN_IN(nan_in_512, __attribute__((target("avx512f,avx512dq"))))
+__attribute__((target("avx2"))) static int nan_in_256(const double *data, npy_intp n) { return nan_in_vectors(data, n); }
+__attribute__((target("avx512f,avx512dq"))) static int nan_in_512(const double *data, npy_intp n)
+{
+    return nan_in_vectors(data, n);
+}
 #endif
 
 static int nan_in(const double *data, npy_intp n)
@@ -532,7 +498,7 @@ static int nan_in(const double *data, npy_intp n)
     if (__builtin_cpu_supports("avx2"))
         return nan_in_256(data, n);
 #endif
-    return nan_in_any(data, n);
+    return nan_in_vectors(data, n);
 }
 
 /* Whether one of the first results has a NaN in it; -1 for an exception. */
@@ -589,29 +555,32 @@ static int attempt(const Front *f, const Plan *p, PyObject *const *args, Py_ssiz
     for (Py_ssize_t i = 0; i < keywords; i++)
         if (PyTuple_GET_ITEM(names, i) != PyTuple_GET_ITEM(p->names, i))
             return 0;
-    PyObject *few[2 * FEW], **slots = few;
-    if (p->slots + p->leaves > 2 * FEW && !(slots = PyMem_Malloc((p->slots + p->leaves) * sizeof(PyObject *))))
+    PyObject *few[2 * FEW], **room = few;
+    if (p->slots + p->given > 2 * FEW && !(room = PyMem_Malloc((p->slots + p->given) * sizeof(PyObject *))))
         return PyErr_NoMemory(), *result = NULL, 1;
-    PyObject **given = slots + p->slots, *out = NULL;
+    /* Where there are no containers, nothing is put into slots. */
+    PyObject **slots = p->slots == total ? (PyObject **)args : memcpy(room, args, total * sizeof(PyObject *));
+    PyObject **given = room + p->slots, *out = NULL;
     Py_ssize_t filled = total;
-    memcpy(slots, args, total * sizeof(PyObject *));
     int ours = 1;
     for (Py_ssize_t i = 0; ours && i < p->tests; i++)
         ours = passes(&p->test[i], slots, &filled);
     if ((ours = ours && is_unchanged(p))) {
         for (Py_ssize_t i = 0; i < p->leaves; i++)
-            given[i] = p->leaf[i].hidden ? p->leaf[i].hidden : slots[p->leaf[i].slot];
+            given[i] = slots[p->leaf[i]];
+        for (Py_ssize_t i = p->leaves; i < p->given; i++)
+            given[i] = PyTuple_GET_ITEM(p->hidden, i - p->leaves);
         /* Code that is not all machine code makes arrays by NumPy's functions. */
         PyObject *other = Py_TYPE(p->run) == &StubType ? NULL : PyDataMem_SetHandler(handler_capsule);
-        out = PyObject_Vectorcall(p->run, given, p->leaves, NULL);
+        out = PyObject_Vectorcall(p->run, given, p->given, NULL);
         restore_handler(other);
         if (!out)
             tidy(f->without_frames);
     }
     for (Py_ssize_t i = total; i < filled; i++)
         Py_DECREF(slots[i]);
-    if (slots != few)
-        PyMem_Free(slots);
+    if (room != few)
+        PyMem_Free(room);
     if (out && p->unsure) {
         int nan = any_nan(out, p->unsure, f->has_nan);
         if (nan) {
@@ -646,94 +615,72 @@ static PyObject *call_front(PyObject *self, PyObject *const *args, size_t flagge
     return PyObject_Vectorcall(f->miss, args, PyVectorcall_NARGS(flagged), names);
 }
 
-#define EACH(row, count, table, rows)                                                                                  \
-    plan->count = PyTuple_GET_SIZE(rows);                                                                              \
-    if (!(plan->table = take(&f->blocks, plan->count, sizeof *plan->table)))                                           \
-        return 0;                                                                                                      \
-    for (Py_ssize_t i = 0; i < plan->count; i++)                                                                       \
-        if (!row(f, &plan->table[i], PyTuple_GET_ITEM(rows, i)))                                                       \
-            return 0
-
-/* (what, slot, thing, shape or None, size, first) */
-static int read_test(Front *f, Test *t, PyObject *row)
+/* (what, slot, thing, size, first) */
+static int read_test(Test *t, PyObject *row)
 {
-    PyObject *shape;
-    if (!PyArg_ParseTuple(row, "inOOnn", &t->what, &t->slot, &t->thing, &shape, &t->size, &t->first))
-        return 0;
-    return t->what != ARRAY || read_form(&f->blocks, &t->form, t->thing, shape);
+    return PyArg_ParseTuple(row, "inOnn", &t->what, &t->slot, &t->thing, &t->size, &t->first);
 }
 
-/* (kind, holder, key, value); the key of an array is (dtype, shape, its strides or whether it is in Fortran's order),
- * the value of a dict the tuple of the places in it. */
+/* (kind, holder, key, value); the key of an array is a view of it as it was, the value of a dict the tuple of the places in
+ * it. */
 static int read_place(Front *f, Place *p, PyObject *row)
 {
-    PyObject *descr, *shape, *order;
     if (!PyArg_ParseTuple(row, "iOOO", &p->kind, &p->holder, &p->key, &p->value))
         return 0;
     if (p->value == f->missing)
         p->value = NULL;
-    if (p->kind == OF_DICT) {
-        p->count = PyTuple_GET_SIZE(p->value);
-        if (!(p->inside = take(&f->blocks, p->count, sizeof(Place))))
-            return 0;
-        for (Py_ssize_t i = 0; i < p->count; i++)
-            if (!read_place(f, &p->inside[i], PyTuple_GET_ITEM(p->value, i)))
-                return 0;
-    }
-    if (p->kind != HEADER && p->kind != CONTENT)
+    if (p->kind != OF_DICT)
         return 1;
-    if (!PyArg_ParseTuple(p->key, "OO!O", &descr, &PyTuple_Type, &shape, &order) ||
-        !read_form(&f->blocks, &p->form, descr, shape))
+    if (!(p->inside = take(f, PyTuple_GET_SIZE(p->value), sizeof(Place))))
         return 0;
-    p->flags = order == Py_True ? NPY_ARRAY_F_CONTIGUOUS : NPY_ARRAY_C_CONTIGUOUS;
-    return p->kind == CONTENT || (p->strides = numbers(&f->blocks, order));
-}
-
-/* (array or None, slot) */
-static int read_leaf(Front *f, Leaf *leaf, PyObject *row)
-{
-    (void)f;
-    if (!PyArg_ParseTuple(row, "On", &leaf->hidden, &leaf->slot))
-        return 0;
-    if (leaf->hidden == Py_None)
-        leaf->hidden = NULL;
+    for (; p->count < PyTuple_GET_SIZE(p->value); p->count++)
+        if (!read_place(f, &p->inside[p->count], PyTuple_GET_ITEM(p->value, p->count)))
+            return 0;
     return 1;
 }
 
 static int read_plan(Front *f, Plan *plan, PyObject *row)
 {
     PyObject *tests, *places, *leaves, *T = (PyObject *)&PyTuple_Type;
-    if (!PyArg_ParseTuple(row, "OnO!nO!O!O!OOnOiO", &plan->convention, &plan->positional, T, &plan->names, &plan->slots, T,
-                          &tests, T, &places, T, &leaves, &plan->unchanged, &plan->run, &plan->unsure, &plan->meant,
-                          &plan->mode, &plan->rebuild))
+    if (!PyArg_ParseTuple(row, "OnO!nO!O!O!O!OOnOiO", &plan->convention, &plan->positional, T, &plan->names, &plan->slots, T,
+                          &tests, T, &places, T, &leaves, T, &plan->hidden, &plan->unchanged, &plan->run, &plan->unsure,
+                          &plan->meant, &plan->mode, &plan->rebuild))
         return 0;
-    EACH(read_test, tests, test, tests);
-    EACH(read_place, places, place, places);
-    EACH(read_leaf, leaves, leaf, leaves);
-    if (!(plan->word = take(&f->blocks, plan->places, sizeof(Word))) ||
-        !(plan->other = take(&f->blocks, plan->places, sizeof(Place *))))
+    const Py_ssize_t count = PyTuple_GET_SIZE(places);
+    Place *place = take(f, count, sizeof(Place));
+    plan->tests = PyTuple_GET_SIZE(tests), plan->leaves = PyTuple_GET_SIZE(leaves);
+    plan->given = plan->leaves + PyTuple_GET_SIZE(plan->hidden);
+    if (!place || !(plan->word = take(f, count, sizeof(Word))) || !(plan->other = take(f, count, sizeof(Place *))) ||
+        !(plan->test = take(f, plan->tests, sizeof(Test))) ||
+        !(plan->leaf = take(f, plan->leaves, sizeof(Py_ssize_t))))
         return 0;
-    for (Py_ssize_t i = 0; i < plan->places; i++) {
-        Place *place = &plan->place[i];
-        const void *at = word_of(place);
-        if (at) /* no version of a dict is 0: its places are looked at once before */
-            plan->word[plan->words++] = (Word){at, place->kind == OF_DICT ? 0 : (uintptr_t)place->value, place};
+    for (Py_ssize_t i = 0; i < plan->tests; i++)
+        if (!read_test(&plan->test[i], PyTuple_GET_ITEM(tests, i)))
+            return 0;
+    for (Py_ssize_t i = 0; i < plan->leaves; i++)
+        plan->leaf[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(leaves, i));
+    for (Place *p = place; p < place + count; p++) {
+        if (!read_place(f, p, PyTuple_GET_ITEM(places, p - place)))
+            return 0;
+        const uintptr_t *at = (const uintptr_t *)((char *)p->holder + words[p->kind]);
+        if (words[p->kind]) /* no version of a dict is 0: its places are looked at once before */
+            plan->word[plan->words++] = (Word){at, p->kind == OF_DICT ? 0 : (uintptr_t)p->value, p};
         else
-            plan->other[plan->others++] = place;
+            plan->other[plan->others++] = p;
     }
-    return 1;
+    return !PyErr_Occurred();
 }
 
 /* Front(plans, miss, in_use, kinks, missing, has_nan, without_frames) */
 static PyObject *new_front(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    Front *f = (Front *)new_entry(type, call_front, args);
+    Front *f = new_entry(type, call_front, args);
     PyObject *plans;
     if (!f)
         return NULL;
     if (!PyArg_ParseTuple(args, "O!OO!OOOO", &PyTuple_Type, &plans, &f->miss, &PyList_Type, &f->in_use, &f->kinks,
                           &f->missing, &f->has_nan, &f->without_frames) ||
-        !(f->plan = take(&f->blocks, PyTuple_GET_SIZE(plans), sizeof(Plan))))
+        !(f->plan = take(f, PyTuple_GET_SIZE(plans), sizeof(Plan))))
         goto failed;
     for (; f->plans < PyTuple_GET_SIZE(plans); f->plans++)
         if (!read_plan(f, &f->plan[f->plans], PyTuple_GET_ITEM(plans, f->plans)))
@@ -793,11 +740,8 @@ PyMODINIT_FUNC PyInit__entry(void)
     import_array();
     if (!(handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL)))
         return NULL;
-    if (PyType_Ready(&StubType) < 0 || PyType_Ready(&FrontType) < 0)
-        return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (!module || PyModule_AddObjectRef(module, "Stub", (PyObject *)&StubType) < 0 ||
-        PyModule_AddObjectRef(module, "Front", (PyObject *)&FrontType) < 0 ||
+    if (!module || PyModule_AddType(module, &StubType) < 0 || PyModule_AddType(module, &FrontType) < 0 ||
         PyModule_AddIntConstant(module, "OUT_OF_BOUNDS", OUT_OF_BOUNDS) < 0 ||
         PyModule_AddIntConstant(module, "SOURCE", DUALAD_SOURCE) < 0) {
         Py_XDECREF(module);

@@ -26,7 +26,7 @@ from ...guards.places import MISSING, Place, header_of
 from ...ops.kinks import _convention
 from ..signature import FastPath, has_nan
 
-__all__ = ["HasFront", "extension", "front", "method"]
+__all__ = ["HasFront", "extension", "front", "method", "without_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
 #: the places in one dict; and what only Python can compare
 _HEADER, _CONTENT, _BASES, _CLASS, _DICTIONARY, _KEYWORD_DEFAULTS, _OF_DICT, _ASK = range(places.SAID, places.SAID + 8)
 _FIELDS = {"__bases__": _BASES, "__class__": _CLASS, "__dict__": _DICTIONARY}
+#: as many as an entry has at most
+_BYTES = bytes(np.dtype(np.clongdouble).itemsize)
 _IN_DICTS = (places.ENTRY, places.ITEMS, places.LENGTH)
 
 
@@ -100,32 +102,42 @@ def _plan(entry: FastPath) -> tuple:
         elif place.key is not header_of or id(place.holder) not in compared:  # or it is compared with its content
             watched.append(_place(place))
     watched += [(_OF_DICT, rows[0][1], None, tuple(rows)) for rows in dicts.values()]
-    watched += [(_CONTENT, a, (a.dtype, a.shape, a.flags.fnc), content) for a, content in captures.contents]
-    leaves = [*[(None, slot) for slot in entry.leaves], *[(a, 0) for a in entry.hidden]]
+    watched += [(_CONTENT, a, _as_it_is(a), content) for a, content in captures.contents]
     tests = tuple([_test(*t) for t in entry.guards])
+    signature = entry.convention, entry.positional, entry.names, entry.slots, tests
+    arrays = tuple(entry.leaves), entry.hidden
     return (
-        entry.convention, entry.positional, entry.names, entry.slots, tests, tuple(watched), tuple(leaves),
-        captures.unchanged, entry.run, entry.unsure, entry.run_eagerly, entry.mode, entry.rebuild,
+        *signature, tuple(watched), *arrays, captures.unchanged, entry.run, entry.unsure, entry.run_eagerly, entry.mode,
+        entry.rebuild,
     )  # fmt: skip
 
 
 def _test(op: str, slot: int, thing: Any, first: int) -> tuple:
     if op == "array":
-        dtype, shape = thing
-        return _TESTS[op], slot, dtype, shape, 0, 0
+        return _TESTS[op], slot, without_memory(*thing), 0, 0
     if op == "dict":
-        return _TESTS[op], slot, tuple(thing), None, len(thing), first
+        return _TESTS[op], slot, tuple(thing), len(thing), first
     if op in ("tuple", "list"):
-        return _TESTS[op], slot, None, None, thing, first
-    return _TESTS[op], slot, thing, None, 0, 0
+        return _TESTS[op], slot, None, thing, first
+    return _TESTS[op], slot, thing, 0, 0
+
+
+def without_memory(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array to compare others with: all its entries are the same bytes."""
+    return np.ndarray(shape, dtype, _BYTES, strides=(0,) * len(shape))
+
+
+def _as_it_is(a: np.ndarray) -> np.ndarray:
+    """Return a view of an array, which stays as it is when the array's shape, strides or dtype are set."""
+    return np.ndarray.view(a, np.ndarray)
 
 
 def _place(place: Place) -> tuple:
     """Return what C compares: kind, holder, key, what was there."""
     kind, holder, key, value = place
     if kind == places.SAID:
-        if key is header_of and isinstance(holder, np.ndarray):
-            return _HEADER, holder, value, None
+        if key is header_of and isinstance(holder, np.ndarray) and header_of(was := _as_it_is(holder)) == value:
+            return _HEADER, holder, was, None
     elif kind == places.ATTRIBUTE and key in _FIELDS and value is not MISSING:
         return _FIELDS[key], holder, None, value
     elif kind == places.ATTRIBUTE and key == "__kwdefaults__" and type(holder) is FunctionType:

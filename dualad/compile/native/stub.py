@@ -15,7 +15,7 @@ import numpy as np
 from ...core.aval import Aval, is_weak
 from .bounds import Entry
 from .engine import Engine
-from .front import extension
+from .front import extension, without_memory
 from .guards import Guarded
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .parts import one_after_the_other
@@ -34,16 +34,17 @@ _ORDINARY = 2
 
 
 def _argument(aval: Aval | None) -> tuple | None:
-    """Return what C checks of an argument: kind, dtype, shape, and the types that hold such a number."""
+    """Return what C checks of an argument: kind, an array like it, and the types that hold such a number."""
     if aval is None:
         return None
+    form = without_memory(_OWN[aval.dtype], aval.shape)
     if aval.shape:
-        return _PLAIN, _OWN[aval.dtype], aval.shape, None, None
+        return _PLAIN, form, None, None
     if is_weak(aval):
         kind = _TRUTH if aval.dtype == BOOL else _WHOLE if aval.dtype == LONG else _PLAIN
-        return kind, None, (), float if kind == _PLAIN else None, None
+        return kind, None, float if kind == _PLAIN else None, None
     kind = _TRUTH if aval.dtype == BOOL else _PLAIN
-    return kind, _OWN[aval.dtype], (), _SCALARS[aval.dtype], float if aval.dtype == DOUBLE else None
+    return kind, form, _SCALARS[aval.dtype], float if aval.dtype == DOUBLE else None
 
 
 def compile_entry(
@@ -96,7 +97,7 @@ def compile_entry(
     functions.append(plain)
     in_c = extension()
     if in_c is not None:
-        reads, writes = [_argument(a) for a in avals[0]], [(_OWN[a.dtype], a.shape) for a in avals[1]]
+        reads, writes = [_argument(a) for a in avals[0]], [without_memory(_OWN[a.dtype], a.shape) for a in avals[1]]
         functions.append(in_c.Stub(tuple(reads), tuple(writes), address, scratch, releases, miss, again, linked))
     return functions[-1], guarded
 
