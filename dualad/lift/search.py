@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -75,7 +76,7 @@ class _Search:
     def look(self, make: type[Place], owner: Any, key: Any, held: Any, far: int) -> None:
         """Note a place if what it holds is replaced, and go into it otherwise."""
         held = original_in(owner, key, held)
-        if held is MISSING:
+        if held is MISSING or type(held) in weakref.ProxyTypes:  # whose object may be gone
             return
         if isinstance(held, _ATOMS) and id(held) not in self.table.entries and type(held) not in self.table.derived:
             return
@@ -86,7 +87,7 @@ class _Search:
 
     def visit(self, x: Any, far: int) -> None:
         """Go into what can hold places."""
-        if isinstance(x, _ATOMS) or far > DEEP or id(x) in self.seen:
+        if type(x) in weakref.ProxyTypes or isinstance(x, _ATOMS) or far > DEEP or id(x) in self.seen:
             return
         self.seen[id(x)] = x
         if isinstance(x, types.FunctionType):

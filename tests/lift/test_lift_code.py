@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import types
+import weakref
 
 import numpy as np
 import pytest
@@ -414,3 +416,25 @@ def test_lifting_what_is_lifted_and_transformed():
     second = da.jacfwd(da.grad(lifted))(0.7)
     assert da.lift(da.hessian(namespace["fill"]))(0.7) == pytest.approx(second, rel=1e-14)
     assert lifted.__name__ == "fill" and lifted.__wrapped__.__wrapped__ is namespace["fill"]
+
+
+class Held:
+    zeros = np.zeros
+
+
+def test_weak_proxies_in_modules_stay_what_they_are(monkeypatch):
+    """Proxies answer for their object, and raise where it has gone: torch, scikit-learn and pybamm hold such."""
+    module, alive = types.ModuleType("holds_proxies"), Held()
+    module.__dict__.update(alive=weakref.proxy(alive), gone=weakref.proxy(Held()), __file__="x.py")
+    module.inside = [module.gone, np.zeros]
+    monkeypatch.setitem(sys.modules, "holds_proxies", module)
+    f = da.lift(lambda x: np.array([x, 1.0]) @ np.ones(2) + module.inside[1](1)[0], modules="all")
+    assert da.grad(f)(2.0) == 1.0
+    assert module.inside[1] is np.zeros and type(module.gone) in weakref.ProxyTypes
+
+
+def test_the_methods_that_distributions_keep_to_themselves_are_scipys():
+    stats = pytest.importorskip("scipy.stats")
+    for f in (lambda x: stats.norm._cdf(x), lambda x: stats.poisson._logpmf(3.0, x), lambda x: stats.norm._logpdf(x)):
+        assert da.grad(da.lift(f))(0.3) == da.grad(f)(0.3)
+        assert da.grad(f)(0.3) == pytest.approx((f(0.3 + 1e-6) - f(0.3 - 1e-6)) / 2e-6, rel=1e-8)

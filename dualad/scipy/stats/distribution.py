@@ -69,7 +69,7 @@ class Mirror:
         if name.startswith("__"):
             raise AttributeError(name)
         thing = getattr(self._original, name)
-        if not callable(thing):
+        if not callable(thing) or name.startswith("_"):  # SciPy's own formulas run on tensors as they are
             return thing
 
         def method(*args, **kwargs):
