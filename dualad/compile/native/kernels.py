@@ -20,8 +20,8 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
-from .lowering import in_runs, trailing
-from .operators import BOOL, LONG, Refused, combiner, computed_in, convert, elementwise, operand_type
+from .lowering import trailing
+from .operators import BOOL, LONG, Refused, computed_in, of_operands, short_total
 from .positions import STATUS, Places, normalize_positions
 from .table import Way, lowering_of
 from .values import is_uniform, load_lanes, storage_type, store_lanes
@@ -297,17 +297,11 @@ class Writer:
         if dtype is None:
             dtype = self.computed[id(a)] = computed_in(op.name, avals, params, a.aval)
         given = [self.operand(x, self.kernel.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
-        width = max([w for _, w in given])
-        b = Lanes(self.code, dtype, width)
-        names = []
-        for i, ((x, lanes), aval) in enumerate(zip(given, avals, strict=True)):
-            wanted = operand_type(op.name, i, dtype)
-            x = convert(Lanes(self.code, aval.dtype, lanes), x, wanted)
-            names.append(b.of(wanted).splat(x) if lanes < width else x)
+        operands = [(*x, v.dtype) for x, v in zip(given, avals, strict=True)]
         exponent = None
         if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
             exponent = float(np.asarray(args[1]).flat[0])
-        return elementwise(b, op.name, names, a.aval.dtype, exponent, self.kernel.inline), width
+        return of_operands(self.code, op.name, operands, dtype, a.aval.dtype, exponent, self.kernel.inline)
 
     def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
@@ -315,10 +309,7 @@ class Writer:
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
-        total = in_runs(combiner(b, name), names.__getitem__, len(names), trailing(params["axis"], aval.shape))
-        if name == "sum":
-            total = b.add(total, 0.0 if b.dtype.kind == "f" else 0)
-        return total, width
+        return short_total(b, name, names.__getitem__, len(names), trailing(params["axis"], aval.shape)), width
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,6 @@ and branches (``loops.py``), elementwise operators themselves (``operators.py``)
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,12 +17,12 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, combiner, computed_in, convert, elementwise, operand_type
+from .operators import BOOL, TYPES, Refused, computed_in, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
 from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
 
-__all__ = ["Registers", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
+__all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
@@ -167,9 +166,7 @@ class Registers:
 
     def elementwise(self, name: str, args: Sequence[Values], params: dict, out: Aval) -> Values:
         dtype = computed_in(name, [a.aval for a in args], params, out)
-        width = width_of(out)
-        b = Lanes(self.code, dtype, width)
-        exponent = None
+        width, exponent = width_of(out), None
         if name == "power" and args[1].constant is not None and args[1].aval.size == 1:
             exponent = float(args[1].constant.flat[0])
         columns = []
@@ -182,9 +179,9 @@ class Registers:
             else:
                 rows = in_chunks(np.broadcast_to(places(a.aval), out.shape), width)
                 parts = [take(self.code, a, row, width) for row in rows]
-            columns.append([convert(b.of(a.aval.dtype), x, wanted) for x in parts])
-        made = [elementwise(b, name, row, out.dtype, exponent) for row in zip(*columns, strict=True)]
-        return Values(out, made)
+            columns.append([(x, width, a.aval.dtype) for x in parts])
+        write = lambda *row: of_operands(self.code, name, row, dtype, out.dtype, exponent)[0]
+        return Values(out, [write(*row) for row in zip(*columns, strict=True)])
 
     # ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -215,12 +212,10 @@ class Registers:
         if name == "sum" and inner >= WIDTH:
             return join_entries(self.code, out, [self._in_rows(x, row.reshape(-1, inner)) for row in rows])
         b = Lanes(self.code, out.dtype, width_of(out))
-        combine = combiner(b, name)
         parts = []
         for row in in_chunks(places(out), b.width):
             entry = lambda k, row=row: take(self.code, x, rows[row, k], b.width)
-            total = in_runs(combine, entry, rows.shape[1], inner)
-            parts.append(b.add(total, 0) if name == "sum" else total)  # NumPy starts from zero: never -0.0
+            parts.append(short_total(b, name, entry, rows.shape[1], inner))
         return Values(out, parts)
 
     def _in_rows(self, x: Values, rows: np.ndarray) -> str:
@@ -290,9 +285,3 @@ def trailing(axis: Sequence[int], shape: tuple[int, ...]) -> int:
             break
         count *= shape[i]
     return count
-
-
-def in_runs(join: Callable[[str, str], str], entry: Callable[[int], str], count: int, inner: int) -> str:
-    """Join so many entries, ``inner`` at a time that lie next to each other."""
-    runs = (functools.reduce(join, map(entry, range(first, first + inner))) for first in range(0, count, inner))
-    return functools.reduce(join, runs)

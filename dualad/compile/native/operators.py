@@ -6,6 +6,7 @@ contracted or reordered. Not for: shapes (``values.py``), reductions, loops.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,11 +15,11 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak, result_dtype
 from . import maths
-from .code import Lanes
+from .code import Code, Lanes
 
 __all__ = [
     "ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "combiner", "computed_in", "convert", "elementwise",
-    "operand_type",
+    "of_operands", "operand_type", "short_total",
 ]  # fmt: skip
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
@@ -258,6 +259,32 @@ def elementwise(
     wide = b.of(DOUBLE)
     given = [convert(b, x, DOUBLE) for x in args]
     return convert(wide, _mathematics(wide, name, given, exponent, inline), b.dtype)
+
+
+def of_operands(
+    code: Code, name: str, operands: Sequence[tuple[str, int, np.dtype]], dtype: np.dtype, out: np.dtype,
+    exponent: float | None = None, inline: bool = False,
+) -> tuple[str, int]:  # fmt: skip
+    """Write an operator that computes in ``dtype`` on operands, each a text, its lanes and its type.
+
+    The result is a text with as many lanes as one of them has; ``out``, ``exponent`` and ``inline`` are those of
+    ``elementwise``.
+    """
+    width = max([lanes for _, lanes, _ in operands])
+    b, names = Lanes(code, dtype, width), []
+    for i, (x, lanes, given) in enumerate(operands):
+        wanted = operand_type(name, i, dtype)
+        x = convert(Lanes(code, given, lanes), x, wanted)
+        names.append(b.of(wanted).splat(x) if lanes < width else x)
+    return elementwise(b, name, names, out, exponent, inline), width
+
+
+def short_total(b: Lanes, name: str, entry: Callable[[int], str], count: int, inner: int) -> str:
+    """Write a total of so many entries, ``inner`` at a time that lie next to each other: NumPy joins those first."""
+    join = combiner(b, name)
+    runs = (functools.reduce(join, map(entry, range(first, first + inner))) for first in range(0, count, inner))
+    total = functools.reduce(join, runs)
+    return b.add(total, 0) if name == "sum" else total  # NumPy starts from zero: never -0.0
 
 
 def combiner(b: Lanes, name: str) -> Callable[[str, str], str]:

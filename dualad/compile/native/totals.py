@@ -34,7 +34,7 @@ def _sum(dtype: np.dtype) -> Accumulator:
         lambda b, at: (b.constant(zero),),
         lambda b, acc, x, at: (b.add(acc[0], x),),
         lambda b, x, y: (b.add(x[0], y[0]),),
-        lambda b, acc: b.add(acc[0], 0.0 if dtype.kind == "f" else 0),  # NumPy starts from zero: never -0.0
+        lambda b, acc: b.add(acc[0], 0),  # NumPy starts from zero: never -0.0
     )
 
 
