@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..core.tables import OPS
 from ..program.ir import Program
 from ..program.variable import Step, Variable, aval_of_atom
 from .native.equations import Equations
@@ -18,8 +17,6 @@ from .validate import DifferentProgram, are_one, check_same, has_effect
 
 __all__ = ["check_groups", "regroup"]
 
-#: what an equation whose index is computed is called in a group
-_NAMES = {"gather": "index", "scatter": "index_add"}
 #: an axis of one entry, or none: there is nothing to tell them apart by
 _ONE = -1
 _PRODUCTS = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
@@ -84,8 +81,7 @@ def _one_by_one(steps: Sequence[Step]) -> Iterator[tuple[Step, Any]]:
             for a in s.args:
                 if type(a) is Variable and a not in inside and a not in given:
                     raise DifferentProgram(f"a group is not given a {a.aval!r} that it reads")
-            own = OPS.get(_NAMES.get(s.op.name, ""))
-            yield s if own is None or own.impl is not s.op.impl else s._replace(op=own), group
+            yield s, group
 
 
 def _check_rewritten(step: Step, made: dict[Variable, Step]) -> None:

@@ -22,8 +22,8 @@ from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import trailing
 from .operators import BOOL, LONG, Refused, computed_in, of_operands, short_total
-from .positions import STATUS, Places, normalize_positions
-from .table import Way, lowering_of
+from .positions import STATUS, Places, entry_way, normalize_positions
+from .table import VIEWS, Way
 from .values import is_uniform, load_lanes, storage_type, store_lanes
 from .views import Box, Index, affine, broadcast_index, pieces, reshape_index, same_but_ones, source, splits
 
@@ -221,16 +221,16 @@ class Writer:
             key = args[0] if type(args[0]) is Variable else id(args[0])
             self.kernel.loaded.add((args[0], ()))
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
-        row = lowering_of(op)
-        if row.entry is Way.GATHER:
+        way = entry_way(op, args)
+        if way is Way.GATHER:
             return self.gathered(args, params, a.aval, index)
-        if row.is_view:
+        if way in VIEWS:
             shapes = [v.shape for v in avals]
             place = source(op.name, shapes, params, a.aval.shape, index, self.box)
             if place is None:
                 return literal(0, a.aval.dtype), 1
             return self.operand(args[place[0]], place[1])
-        if row.entry is Way.TOTAL:
+        if way is Way.TOTAL:
             return self.short_sum(a, op.name, args[0], avals[0], params, index)
         return self.elementwise(a, op, args, avals, params, index)
 
@@ -433,7 +433,7 @@ def _transposed(b: Lanes, rows: Sequence[str]) -> list[str]:
 
 def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]]) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which the entries of some arrays come from the same places."""
-    if not any([lowering_of(step.op).entry is Way.JOIN for step in kernel.maker.values()]):
+    if not any([entry_way(s.op, s.args) is Way.JOIN for s in kernel.maker.values()]):
         return [[(0, n)] for n in kernel.shape]
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()
@@ -452,19 +452,19 @@ def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]
             return
         if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
             return
-        row = lowering_of(op)
-        if row.entry is Way.GATHER:
+        way = entry_way(op, args)
+        if way is Way.GATHER:
             where = Places(params["template"], shapes[0], shapes[1:])
             for j, x in enumerate(args[1:]):
                 look(x, where.array_index(j, index))
-        elif row.is_view:
+        elif way in VIEWS:
             for limits, there in pieces(op.name, shapes, params, a.aval.shape, index):
                 for loop, place in splits(limits):
                     if 0 < place < kernel.shape[loop]:
                         places[loop].add(place)
                 if there and all([low <= x < high for x, low, high in limits if isinstance(x, int)]):
                     look(args[there[0]], there[1])
-        elif row.entry is Way.TOTAL:
+        elif way is Way.TOTAL:
             for inner in _added_up(shapes[0], params, index):
                 look(args[0], inner)
         else:

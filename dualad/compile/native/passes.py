@@ -7,7 +7,7 @@ more than once. Rows of the first axis are shared out among threads. Not for: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +25,13 @@ from .gather import Place, gather
 from .kernels import Kernel, in_memory_as, is_counted
 from .maths import FUNCTIONS
 from .operators import ENTRYWISE, Refused
-from .positions import OUT_OF_BOUNDS, STATUS, in_long, is_computed
+from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed
 from .products import Product, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
-from .scatters import Scatter, by_value, is_by_value
+from .scatters import Scatter, is_by_value
 from .stub import compile_entry
-from .table import Way, lowering_of
+from .table import VIEWS, Way, lowering_of
 from .values import is_uniform
 from .views import same_but_ones
 
@@ -106,8 +106,7 @@ class Pass(Equations):
         self.free = free or set()
         #: constants that are known by row and column
         self.bands: dict[int, Bands] = {}
-        steps = [by_value(s) for s in steps]
-        ways = [lowering_of(s.op).entry for s in steps]
+        ways = [entry_way(s.op, s.args) for s in steps]
         self._sources = {id(s.args[0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
         #: whether an index may be out of bounds
         self._is_asked = any([way in (Way.GATHER, Way.SCATTER) for way in ways])
@@ -147,18 +146,18 @@ class Pass(Equations):
             users = readers.get(v, [])
             for op, args, _params, (out,) in users:
                 shapes = [aval_of_atom(a).shape for a in args]
-                row = lowering_of(op)
+                way = entry_way(op, args)
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
-                entries = row.entry in (Way.ENTRYWISE, Way.GATHER)
+                entries = way in (Way.ENTRYWISE, Way.GATHER)
                 spread = op.name == "broadcast_to" or (entries and out.aval.shape != v.aval.shape)
                 other = _is_elsewhere(op, args, v) and (moved or op.name != "reshape")
-                stored = not row.is_view or v not in cheap
+                stored = way not in VIEWS or v not in cheap
                 if moved or (not self._shows(v) and other and stored and len(users) > 1):
                     held.add(v)
                 if spread and (computed := self._before_moves(v)):
                     held.add(computed)
         for step in self.steps:
-            if lowering_of(step.op).entry is Way.PRODUCT:
+            if self._way(step.out) is Way.PRODUCT:
                 held.update([v for v in (*step.args, *step.outs) if v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step.args[0])
@@ -168,7 +167,7 @@ class Pass(Equations):
         """The arrays that are read, or added to, at computed places."""
         found: list[Any] = []
         for op, args, _, outs in self.steps:
-            way = lowering_of(op).entry
+            way = entry_way(op, args)
             if way is Way.GATHER:
                 found.append(in_memory_as(args[0], self.maker, held))
             elif way is Way.SCATTER:
@@ -177,21 +176,27 @@ class Pass(Equations):
 
     def _left_out(self) -> list[Variable]:
         """Gathers of which only a part is used: all of their positions have to be checked."""
-        pending = [a for s in self.steps if s.op.name in _PARTS for a in s.args] if self._is_asked else []
-        seen: set[Variable] = set()
+        if not self._is_asked:
+            return []
+        roots = [a for s in self.steps if s.op.name in _PARTS and not is_computed(s) for a in s.args]
+        return [v for v in self._behind(roots) if self._way(v) is Way.GATHER]
+
+    def _behind(self, roots: Iterable, ends: Container = ()) -> Iterator[Variable]:
+        """Yield what these are computed from in the group, themselves among it, each once; not beyond ``ends``."""
+        pending, seen = list(roots), set[Variable]()
         while pending:
             v = pending.pop()
-            if type(v) is Variable and v in self.maker and v not in seen:
+            if type(v) is Variable and v in self.maker and v not in seen and v not in ends:
                 seen.add(v)
-                pending += self.maker[v][1]
-        return [v for v in seen if self._way(v) is Way.GATHER]
+                yield v
+                pending += self.maker[v].args
 
     def _way(self, v: Variable) -> Way | None:
-        return lowering_of(self.maker[v][0]).entry
+        return entry_way(*self.maker[v][:2])
 
     def _shows(self, v: Variable) -> bool:
         """Whether an array is entries of others, moved."""
-        return lowering_of(self.maker[v][0]).is_view
+        return self._way(v) in VIEWS
 
     def _before_moves(self, v: Variable) -> Variable | None:
         """The computed array whose entries a view shows, if it is one."""
@@ -223,16 +228,8 @@ class Pass(Equations):
             return True
         # A single running sum is one thread's work: what takes longer than the sum is computed before, by all.
         alone = step.op.name == "cumsum" and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
-        pending, seen = [x], set()
-        while pending:
-            v = pending.pop()
-            if v in seen or v in held:
-                continue
-            seen.add(v)
-            op, args, _, _ = self.maker[v]
-            if self._way(v) is Way.JOIN or (alone and _is_worthy(op)):
-                return False
-            pending += [a for a in args if type(a) is Variable and a in self.maker]
+        if any([self._way(v) is Way.JOIN or (alone and _is_worthy(self.maker[v].op)) for v in self._behind([x], held)]):
+            return False
         one_row = long_axes(x.aval, step.params) == (len(x.aval.shape) - 1,)
         return step.out.aval.size != 1 or one_row or self._is_flat([x], held)
 
@@ -295,12 +292,7 @@ class Pass(Equations):
     def _is_flat(self, roots: list[Variable], inside: set, outs: Sequence[Variable] = ()) -> bool:
         """Whether entries depend on those at the same place alone."""
         size, shape = roots[0].aval.size, roots[0].aval.shape
-        pending, seen = list(roots), set()
-        while pending:
-            v = pending.pop()
-            if v in seen or v not in self.maker or (v in inside and v not in outs):
-                continue
-            seen.add(v)
+        for v in self._behind(roots, inside.difference(outs)):
             op, args, _, _ = self.maker[v]
             if self._way(v) is not Way.ENTRYWISE and op.name not in ("copy", "stop_gradient"):
                 return False
@@ -308,8 +300,6 @@ class Pass(Equations):
                 aval = aval_of_atom(a)
                 if id(a) in self.bands or (aval.size != 1 and (aval.size != size or aval.shape != shape)):
                     return False
-                if type(a) is Variable:
-                    pending.append(a)
         return True
 
     # ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -464,7 +454,7 @@ def _join(
             return steps
         if Pass(rest, own, free).in_lanes():  # where each lane would compute them again
             return [*first, *_join(rest, own, made, free, set())]
-    work = [s for s in steps if not lowering_of(s.op).is_view or is_computed(s)]
+    work = [s for s in steps if entry_way(s.op, s.args) not in VIEWS]
     if len(work) < _WORTH and not any([_is_worthy(s.op) for s in work]):
         return steps
     if not writes:
@@ -476,7 +466,7 @@ def _join(
 
 def _is_elsewhere(op: Any, args: Sequence[Any], v: Any) -> bool:
     """Whether an operator reads entries of an argument at other places than those of its result."""
-    way = lowering_of(op).entry
+    way = entry_way(op, args)
     return args[0] is v if way is Way.GATHER else way is not Way.ENTRYWISE
 
 

@@ -19,9 +19,13 @@ from ...ops.indexing import ARRAY, _find_advanced_place
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import Code, Lanes
 from .operators import INT, LONG, TYPES, Refused, convert
+from .table import Way, lowering_of
 from .views import Index, broadcast_index
 
-__all__ = ["INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "in_long", "is_computed", "normalize_positions", "places_of"]
+__all__ = [
+    "INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "entry_way", "in_long", "is_computed", "normalize_positions",
+    "places_of",
+]  # fmt: skip
 
 #: status code: an index is out of bounds
 OUT_OF_BOUNDS = 2
@@ -29,6 +33,8 @@ OUT_OF_BOUNDS = 2
 STATUS = "status"
 #: operators with an index, and how many arguments stand before its arrays
 INDEXED = {"index": 1, "index_add": 1, "index_set": 2}
+#: what those with arrays do in loops over large arrays
+_BY_VALUE = {"index": Way.GATHER, "index_add": Way.SCATTER}
 #: other integers, which are made int64 first: all their values are the same there
 _SHORTER = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16, np.uint32))
 
@@ -37,6 +43,13 @@ def is_computed(step: Step) -> bool:
     """Whether an equation has an index with arrays."""
     op, args = step[:2]
     return op.name in INDEXED and len(args) > INDEXED[op.name]
+
+
+def entry_way(op: Any, args: Sequence[Any]) -> Way | None:
+    """What an equation does to entries in loops over large arrays, which for an index its arrays decide."""
+    if op.name in INDEXED and len(args) > INDEXED[op.name]:
+        return _BY_VALUE.get(op.name)
+    return lowering_of(op).entry
 
 
 class Places:

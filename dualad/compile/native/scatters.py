@@ -16,33 +16,16 @@ from .code import Code, Lanes
 from .indices import each_entry, sums_in_double
 from .kernels import Kernel, Writer, clamp
 from .operators import DOUBLE, convert
-from .positions import Places, is_computed, places_of
+from .positions import Places, entry_way, places_of
 from .values import load_lanes, storage_type, store_lanes
 
-__all__ = ["Scatter", "by_value", "is_by_value"]
-
-#: what equations with computed indices are called in a group
-_BY_VALUE = {"index": "gather", "index_add": "scatter"}
-
-
-class _ByValue:
-    """An operator under the name that it has where its index is computed."""
-
-    multiple_results = effect = raises = False
-
-    def __init__(self, op: Any) -> None:
-        self.name, self.impl, self.kind = _BY_VALUE[op.name], op.impl, op.kind
-
-
-def by_value(step: Step) -> Step:
-    """Return an equation with its operator under another name if its index is computed."""
-    return step._replace(op=_ByValue(step.op)) if is_computed(step) else step
+__all__ = ["Scatter", "is_by_value"]
 
 
 def is_by_value(step: Step) -> bool:
     """Whether an equation with a computed index is known here; it may raise ``Refused``, too."""
     op, args, params, (out,) = step
-    if op.name not in _BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
+    if entry_way(op, args) is None or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
         return False
     where = places_of(op.name, args, params)
     return bool(where.out) and where.out == (out.aval if op.name == "index" else aval_of_atom(args[0])).shape

@@ -25,7 +25,7 @@ from .equations import Equations, are_entries, is_simple
 from .gather import Place, count_readers, gather
 from .kernels import Kernel, Writer, find_cuts
 from .operators import DOUBLE, LONG, Refused
-from .table import Way, lowering_of
+from .table import VIEWS, Way, lowering_of
 from .values import is_uniform
 from .views import Index, broadcast_index, pieces, same_but_ones
 
@@ -57,7 +57,7 @@ def is_known(step: Step) -> bool:
         if _is_routine(op):
             return not params and _are_matrices(op.name, avals, out)
         return are_entries(row.stack, op, args, params, avals, out) and (
-            not row.is_view or _stays(op.name, avals, params, out)
+            row.entry not in VIEWS or _stays(op.name, avals, params, out)
         )
     except (Refused, TypeError, ValueError, OverflowError):
         return False
@@ -172,7 +172,7 @@ class Stack(Equations):
         for op, args, _, (v,) in self.steps:
             if _is_routine(op):
                 self.buffers[v] = self._routine(op.name, args, v.aval)
-            elif not lowering_of(op).is_view and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
+            elif lowering_of(op).entry not in VIEWS and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
                 self.matrix(v, v.aval.shape)
         for v, pointer in targets.items():
             self._entries(v, v.aval.shape, lambda w, x, index, v=v, p=pointer: w.write(p, v, x, index))

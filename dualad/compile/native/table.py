@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .operators import ENTRYWISE
 
-__all__ = ["LOWERINGS", "Lowering", "Source", "Way", "lowering_of"]
+__all__ = ["LOWERINGS", "Lowering", "Source", "VIEWS", "Way", "lowering_of"]
 
 
 class Way(Enum):
@@ -59,17 +59,14 @@ class Lowering(NamedTuple):
     source: Source = Source.CALL
     sign: str = ""
 
-    @property
-    def is_view(self) -> bool:
-        """Whether loops read its entries where others lie."""
-        return self.entry is Way.MOVE or self.entry is Way.JOIN
 
-
+#: loops read the entries of what these make where others lie
+VIEWS = (Way.MOVE, Way.JOIN)
 _NONE = Lowering()
 _E, _M, _J, _T, _P, _L = Way.ENTRYWISE, Way.MOVE, Way.JOIN, Way.TOTAL, Way.PRODUCT, Way.LOOP
 _NEW, _VIEW = Source.NEW, Source.VIEW
 
-#: by name: gather and scatter are an index and its transpose whose places are computed
+#: by name; indices whose places are computed are another way of loops (``positions.entry_way``)
 LOWERINGS: dict[str, Lowering] = {
     **{name: Lowering(_E, _E, _E, _NEW, row.sign) for name, row in ENTRYWISE.items()},
     # registers, entry, stack, source, sign
@@ -86,8 +83,6 @@ LOWERINGS: dict[str, Lowering] = {
     "stack": Lowering(_M, _J, _J, _NEW),
     "split": Lowering(_M),
     "unstack": Lowering(_M),
-    "gather": Lowering(entry=Way.GATHER),
-    "scatter": Lowering(entry=Way.SCATTER),
     "sum": Lowering(_T, _T, source=_NEW),
     "max": Lowering(_T, _T, source=_NEW),
     "min": Lowering(_T, _T, source=_NEW),
