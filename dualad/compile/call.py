@@ -112,8 +112,9 @@ def _compile(program: CallProgram) -> Compiled:
             f"jit: `{program.name}` is {count:,} equations, and compiling it takes about {count * _EACH:.0f} s, once; a"
             " loop of Python is written down turn by turn. Write it as dualad.scan or dualad.fori_loop, whose code does"
             " not grow with the number of turns",
-            PerformanceNote, stacklevel=user_level(),
-        )  # fmt: skip
+            PerformanceNote,
+            stacklevel=user_level(),
+        )
     loops = {"finding loops again": reroll}
     compiled = compile_program(proven(program, {"simplification": simplify, **loops}, loops))
     compiled.check(program, program.most)

@@ -300,9 +300,9 @@ class Jitted(HasFront):
         """Whether an array that is written to may be seen through another argument or twice, or is read-only."""
         everything = [a for a in (*arrays, *traced.hidden) if isinstance(a, np.ndarray)]
         written = [arrays[i] for i in traced.written]
-        return any([not isinstance(a, np.ndarray) or not a.flags.writeable or _overlaps(a) for a in written]) or any([
-            sum([np.may_share_memory(a, other) for other in everything]) > 1 for a in written
-        ])  # fmt: skip
+        return any([not isinstance(a, np.ndarray) or not a.flags.writeable or _overlaps(a) for a in written]) or any(
+            [sum([np.may_share_memory(a, other) for other in everything]) > 1 for a in written]
+        )
 
     def _flat(self, args: tuple, kwargs: dict) -> tuple[Arguments, Any]:
         """Return the leaves of the arguments, and the signature."""

@@ -63,10 +63,12 @@ class Lowered:
     def kernels(self) -> str:
         """What the equations became, in words."""
         words = {
-            "library": "calls of NumPy and SciPy", "loop": "loops and branches of the source",
-            "callback": "callbacks into Python code", "native": "functions of machine code",
+            "library": "calls of NumPy and SciPy",
+            "loop": "loops and branches of the source",
+            "callback": "callbacks into Python code",
+            "native": "functions of machine code",
             "interpreted": "one by one by the interpreter",
-        }  # fmt: skip
+        }
         lines = [f"{n:5d} {words[k]}" for k, n in sorted(self._compiled.calls.items())]
         lines += [f"      {len(g.steps)} equations in {g.about}: {summary(g.steps)}" for g in self._compiled.groups]
         for count, body in rolled_loops(self.optimised):

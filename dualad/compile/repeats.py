@@ -264,9 +264,7 @@ def _extend_start(
     return a
 
 
-def _places(
-    code: Numbered, start: int, period: int, count: int
-) -> tuple[dict[int, dict[int, list[int]]], np.ndarray]:  # fmt: skip
+def _places(code: Numbered, start: int, period: int, count: int) -> tuple[dict[int, dict[int, list[int]]], np.ndarray]:
     """Return the equations of the body with another place in each iteration, and which iterations index elsewhere."""
     found: dict[int, dict[int, list[int]]] = {}
     elsewhere = np.zeros(count, dtype=bool)

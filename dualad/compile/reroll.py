@@ -288,9 +288,10 @@ class _Body:
                     if op is index_add:  # by an index array it would add to zeros, and -0.0 becomes 0.0
                         op, given, params = index_set, [zeros(outs[0].aval), *given], {"template": params["template"]}
                     given += [self._numbers(where[axis]) for axis in sorted(where)]
-                    params = {**params, "template": tuple([
-                        ARRAY if i in where else e for i, e in enumerate(params["template"])
-                    ])}  # fmt: skip
+                    params = {
+                        **params,
+                        "template": tuple([ARRAY if i in where else e for i, e in enumerate(params["template"])]),
+                    }
                 results = tuple([Variable(v.aval) for v in outs])
                 steps.append(step.rewritten(op, given, params, results))
                 self.made.update(zip(range(number, number + len(outs)), results, strict=True))
@@ -306,12 +307,17 @@ class _Body:
         fixed, xs = list(self.fixed.values()), list(self.xs.values())
         body = Program(
             [*[v for v, _ in fixed], *carries, *[v for v, _ in xs]],
-            steps, [*new, *[self.made[j] for j in ys]], ROLLED,
-        )  # fmt: skip
+            steps,
+            [*new, *[self.made[j] for j in ys]],
+            ROLLED,
+        )
         params = {
-            "body": body, "length": repeat.iterations, "reverse": loop.reverse, "linear": False,
+            "body": body,
+            "length": repeat.iterations,
+            "reverse": loop.reverse,
+            "linear": False,
             "counts": (len(fixed), len(carries), len(xs), 0),
-        }  # fmt: skip
+        }
         args = [*[a for _, a in fixed], *starts, *[a for _, a in xs]]
         if not body.outputs:  # nothing reads what it makes
             return

@@ -343,12 +343,14 @@ def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:
 
         return (
             tuple([atom(v) for v in x.inputs]),
-            tuple([
-                (op, tuple([atom(a) for a in args]), structure(params, leaf), tuple([atom(v) for v in outs]))
-                for op, args, params, outs in x.steps
-            ]),
+            tuple(
+                [
+                    (op, tuple([atom(a) for a in args]), structure(params, leaf), tuple([atom(v) for v in outs]))
+                    for op, args, params, outs in x.steps
+                ]
+            ),
             tuple([atom(o) for o in x.outputs]),
-        )  # fmt: skip
+        )
     if isinstance(x, dict):
         return tuple([(k, structure(v, leaf)) for k, v in x.items()])
     if isinstance(x, (tuple, list)):

@@ -104,9 +104,12 @@ class Apart:
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(_SCRIPT), folder, str(self.idle)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )  # fmt: skip
+            )
 
     def _asked(self, request: bytes) -> tuple[bool, bytes] | None:
         """Return the answer to a request; None if the process ends, which it is made to when it takes too long."""

@@ -198,8 +198,10 @@ def _chain(v: Any, start: Variable, maker: dict, nodes: set, keys: set) -> bool:
         return False
     if op.name == "index_set":
         keys.add(_step_key(step))
-        return _only(_chain(args[0], start, maker, nodes, keys) and not (
-            start.aval.dtype.kind == "f" and _adds(args[0], start, maker)))  # fmt: skip
+        return _only(
+            _chain(args[0], start, maker, nodes, keys)
+            and not (start.aval.dtype.kind == "f" and _adds(args[0], start, maker))
+        )
     if op.name == "add" and v.aval.dtype != BOOL:
         both = [_chain(a, start, maker, nodes, keys) for a in args]
         if all(both):

@@ -27,8 +27,7 @@ PYTHON = {
 #: lanes of a vector
 WIDTH = 8
 
-_ELEMENTS = {np.dtype(k): v for k, v in
-             (("f8", "double"), ("f4", "float"), ("i8", "i64"), ("i4", "i32"), ("?", "i1"))}  # fmt: skip
+_ELEMENTS = {np.dtype(k): v for k, v in (("f8", "double"), ("f4", "float"), ("i8", "i64"), ("i4", "i32"), ("?", "i1"))}
 
 
 def element(dtype: np.dtype) -> str:

@@ -68,8 +68,10 @@ class Dense:
             places = [first if not u else self.one.add(first, str(u)) for u in range(count)]
             with code.fold("0", inner, 1, [(b, b.constant(-0.0))] * count) as turn:
                 left = self.load(x, i, turn.counter, inner)
-                turn.next = [b.fma(left, self.load(y, turn.counter, p, columns), t)
-                             for p, t in zip(places, turn.carried, strict=True)]  # fmt: skip
+                turn.next = [
+                    b.fma(left, self.load(y, turn.counter, p, columns), t)
+                    for p, t in zip(places, turn.carried, strict=True)
+                ]
             for p, t in zip(places, turn.carried, strict=True):
                 self.store(b.add(t, 0.0), out, i, p, columns)
 
@@ -169,8 +171,9 @@ class Dense:
         b = self.b
         with self.code.each("0", n) as i, self.code.each("0", n) as j:
             on = self.one.compare("eq", i, j)
-            self.store(self.code.value(f"select i1 {on}, {b.type} {b.constant(1.0)}, {b.type} {b.constant(0.0)}"),
-                       x, i, j, n)  # fmt: skip
+            self.store(
+                self.code.value(f"select i1 {on}, {b.type} {b.constant(1.0)}, {b.type} {b.constant(0.0)}"), x, i, j, n
+            )
 
     def triangular_inverse(self, a: str, n: int, x: str) -> None:
         """Write the inverse of a lower triangle."""

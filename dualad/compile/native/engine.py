@@ -392,8 +392,11 @@ def note_once() -> None:
     reason = "" if os.environ.get("DUALAD_NATIVE") == "0" else _made()[1]
     if reason and not _told:
         _told.append(reason)
-        warnings.warn(f"jit: compiled functions are Python and NumPy source here: {reason}", PerformanceNote,
-                      stacklevel=user_level())  # fmt: skip
+        warnings.warn(
+            f"jit: compiled functions are Python and NumPy source here: {reason}",
+            PerformanceNote,
+            stacklevel=user_level(),
+        )
 
 
 _told: list[str] = []

@@ -77,10 +77,12 @@ def is_known(step: Step) -> bool:
 
 
 def _weigh(steps: Sequence[Step]) -> int:
-    return sum([
-        weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
-        for op, args, params, outs in steps
-    ])  # fmt: skip
+    return sum(
+        [
+            weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
+            for op, args, params, outs in steps
+        ]
+    )
 
 
 def _turns(steps: Sequence[Step]) -> int:

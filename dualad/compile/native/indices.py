@@ -31,7 +31,7 @@ from .values import (
     store_lanes,
     take,
     width_of,
-)  # fmt: skip
+)
 
 __all__ = [
     "check_index", "copied", "each_entry", "entries_of", "in_memory", "is_table", "place_of", "read", "sums_in_double",

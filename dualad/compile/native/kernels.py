@@ -264,15 +264,18 @@ class Writer:
 
     def known_axes(self, where: Places, index: Index) -> Index:
         """Return the part of a place that is known."""
-        return tuple([
-            e if type(e) is int else 0 if len(e) == 2 else affine(index[e[2]], e[0], e[1]) for e in where.axes
-        ])  # fmt: skip
+        return tuple(
+            [e if type(e) is int else 0 if len(e) == 2 else affine(index[e[2]], e[0], e[1]) for e in where.axes]
+        )
 
     def offset(self, where: Places, arrays: Sequence, index: Index) -> tuple[str, int]:
         """Return the part of a place that is computed; an index that is none ends the function."""
         given = [self.operand(a, where.array_index(j, index)) for j, a in enumerate(arrays)]
-        strides = {e[1]: (n, s) for n, s, e in zip(where.shape, where.strides, where.axes, strict=True)
-                   if type(e) is tuple and len(e) == 2}  # fmt: skip
+        strides = {
+            e[1]: (n, s)
+            for n, s, e in zip(where.shape, where.strides, where.axes, strict=True)
+            if type(e) is tuple and len(e) == 2
+        }
         kinds = [Lanes(self.code, aval_of_atom(a).dtype, w) for a, (_, w) in zip(arrays, given, strict=True)]
         asked = [(b, x, strides[j][0]) for j, (b, (x, _)) in enumerate(zip(kinds, given, strict=True))]
         width, total = max([w for _, w in given]), ""

@@ -128,8 +128,11 @@ def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]
 
 def _parts(lowering: Any, values: Sequence[Values], avals: Sequence[Aval]) -> list[tuple[str, str]]:
     """Return the parts of values as those of other types: the type of each part, and its name."""
-    return [(Lanes(lowering.code, aval.dtype, width_of(aval)).type, x)
-            for v, aval in zip(values, avals, strict=True) for x in in_form(lowering, v, aval)]  # fmt: skip
+    return [
+        (Lanes(lowering.code, aval.dtype, width_of(aval)).type, x)
+        for v, aval in zip(values, avals, strict=True)
+        for x in in_form(lowering, v, aval)
+    ]
 
 
 def _whole(names: Sequence[str], avals: Sequence[Aval]) -> list[Values]:

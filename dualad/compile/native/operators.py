@@ -181,7 +181,7 @@ ENTRYWISE: dict[str, Entrywise] = {
     "stop_gradient": Entrywise(_same, lambda b, x: x),
     "astype": Entrywise(lambda common, out: None if common.kind == "f" and out.kind == "i" else common),
     **{name: Entrywise(_floating if name == "power" else _promoting) for name in maths.FUNCTIONS},
-}  # fmt: skip
+}
 
 
 #: what makes one entry of two, by the operator that makes one of many

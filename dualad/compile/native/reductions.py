@@ -356,8 +356,10 @@ class _Loops:
             if self.kernel.steps[k % len(self.kernel.steps)].op.name == "sum":
                 totals.append((Lanes(code, s.dtypes[0], WIDTH).across(acc[0]),))
                 continue
-            lanes = [tuple([Lanes(code, d, WIDTH).at(x, i) for d, x in zip(s.dtypes, acc, strict=True)])
-                     for i in range(WIDTH)]  # fmt: skip
+            lanes = [
+                tuple([Lanes(code, d, WIDTH).at(x, i) for d, x in zip(s.dtypes, acc, strict=True)])
+                for i in range(WIDTH)
+            ]
             while len(lanes) > 1:
                 lanes = [s.combine(self._one(s), lanes[i], lanes[i + 1]) for i in range(0, len(lanes), 2)]
             totals.append(lanes[0])
@@ -422,8 +424,10 @@ class _Loops:
         def leaf() -> None:
             # The leaves count themselves: that there are as many as pieces is not seen from the text, but this is.
             number = Lanes(code, LONG, 1).call("umin", code.new("load i64, ptr %next"), str(kernel.rows - 1))
-            flat = [load_lanes(Lanes(code, v.aval.dtype, 1), at(code, self.buffers[v], v.aval.dtype, number))
-                    for v in kernel.partial]  # fmt: skip
+            flat = [
+                load_lanes(Lanes(code, v.aval.dtype, 1), at(code, self.buffers[v], v.aval.dtype, number))
+                for v in kernel.partial
+            ]
             code.effect(f"store i64 {code.new(f'add i64 {number}, 1')}, ptr %next")
             self._put(self._by_state(flat), "%totals")
 

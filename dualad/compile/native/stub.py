@@ -130,8 +130,10 @@ def python_entry(
     wanted = [*[(a.shape, a.dtype) for a in writes], ((scratch or 1,), np.dtype(np.uint8))]
 
     def call(args: Sequence, guards: Callable | None) -> tuple:
-        given = [_NOTHING if a is None else np.require(x, a.dtype, ["C", "A"]).reshape(a.shape)
-                 for x, a in zip(args, reads, strict=True)]  # fmt: skip
+        given = [
+            _NOTHING if a is None else np.require(x, a.dtype, ["C", "A"]).reshape(a.shape)
+            for x, a in zip(args, reads, strict=True)
+        ]
         zones = None if guards is None else guards(given, wanted)
         given, made = (given, [np.empty(*w) for w in wanted]) if zones is None else (zones.given, zones.made)
         table = lambda arrays: (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])

@@ -148,11 +148,12 @@ _MOVED: dict[str, Callable[[tuple[int, ...], dict, tuple[int, ...], Index], Inde
     "stop_gradient": lambda shape, params, out, index: index,
     "broadcast_to": lambda shape, params, out, index: broadcast_index(shape, index),
     "transpose": lambda shape, params, out, index: _transpose_index(params["axes"], index),
-    "flip": lambda shape, params, out, index: tuple([
-        affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)]),
+    "flip": lambda shape, params, out, index: tuple(
+        [affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)]
+    ),
     "reshape": lambda shape, params, out, index: _unfold_index(shape, out, index),
     "index": lambda shape, params, out, index: _compose_index(params["template"], index),
-}  # fmt: skip
+}
 
 
 def splits(limits: Sequence[Limit]) -> list[tuple[int, int]]:
