@@ -209,6 +209,12 @@ class Tracer:
             "use NumPy's function: np.mean(x) for statistics.mean(x), np.median, np.std(x, ddof=1), ...",
         )
 
+    def bit_length(self):
+        """Refuse what a Python integer says of itself: it is a number of Python's again."""
+        setting = "make it a setting: jit(f, static_argnums=...)" if self.level.transform == "jit" else "don't trace n"
+        instead = f"{setting}; or count with np.frexp(n)[1], which is the same below 2**53"
+        raise self._conversion(".bit_length()", instead)
+
     def __format__(self, spec: str) -> str:
         if spec:
             raise self._conversion("format()", "print the tensor without a format: f'{x}'")

@@ -291,3 +291,12 @@ def test_what_is_no_index_says_how_to_make_one() -> None:
 def test_a_tensor_half_made_can_be_shown() -> None:
     """A debugger shows what it finds, in the middle of a constructor too."""
     assert repr(object.__new__(da.Dual)).startswith("<Dual tensor that can't be shown: AttributeError")
+
+
+@pytest.mark.parametrize("transform", [da.jit, lambda f: lambda n: da.vmap(f)(np.array([n, n]))])
+def test_bit_length_is_refused_with_words(transform):
+    with pytest.raises(ConversionError, match=r"bit_length\(\)") as caught:
+        transform(lambda n: n.bit_length())(5)
+    assert "np.frexp" in caught.value.instead
+    n = np.array([0, 1, 2, 3, 8, -5])
+    assert da.vmap(lambda n: np.frexp(n)[1])(n).tolist() == [int(k).bit_length() for k in n]
