@@ -11,8 +11,8 @@ from types import FrameType
 
 from ..base.frames import users_line_of
 from ..core.above import ABOVE
-from ..core.contexts import StartAgain, active
-from ..core.tracer import tracer_in
+from ..core.contexts import StartAgain, in_use, watching
+from ..core.tracer import Tracer, tracer_in
 from ..errors import (
     BranchError,
     ConversionError,
@@ -24,7 +24,7 @@ from ..errors import (
     noted,
 )
 from .libraries import about_library, refusal_behind
-from .rerun import keep_arrays
+from .rerun import Rerun
 from .swallowed import Refusals
 
 __all__ = ["run", "running"]
@@ -37,8 +37,14 @@ _AT = "\n  At: "
 
 def run(f, args, kwargs, writable=False):
     """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
-    again = keep_arrays(f, args, kwargs)
-    if again is None:
+    if not (kwargs or hasattr(f, "filled")):
+        for a in args:
+            if not isinstance(a, Tracer):
+                break
+        else:
+            return _run(f, args, kwargs)  # as most often: nothing is plain
+    again = Rerun(f, args, kwargs)
+    if not again.arrays:  # for which a buffer could be put
         return _run(f, args, kwargs)
     if writable:
         return _run_again(again)
@@ -70,7 +76,7 @@ def _run_again(again):
 
 def _run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
-    watch = active()
+    watch = watching.get() if in_use else None
     look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
     inside = running.set(True)
     refusals, returned = Refusals(), False

@@ -32,7 +32,7 @@ from ..errors import InPlaceError
 from ..memory.buffer import Buffer
 from ..memory.memory import record, unshared
 
-__all__ = ["Rerun", "keep_arrays"]
+__all__ = ["Rerun"]
 
 #: arrays of up to so many entries are kept as they were
 _SMALL = 10_000
@@ -76,18 +76,6 @@ class _Kept:
     def written(self) -> bool:
         """Whether the buffer was written to."""
         return type(self.made) is not Buffer or (self.copy is not None and self.made._value.tobytes() != self.before)
-
-
-def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Rerun | None:
-    """Return what is needed to call a function once more; ``None`` where there is no array to put a buffer for."""
-    if not (kwargs or hasattr(f, "filled")):
-        for a in args:
-            if not isinstance(a, Tracer):
-                break
-        else:
-            return None  # as most often: nothing is plain
-    again = Rerun(f, args, kwargs)
-    return again if again.arrays else None
 
 
 class Rerun:

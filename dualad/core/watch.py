@@ -2,13 +2,12 @@
 
 For: ``debug``, which sets one for a block of code, and the profiler, which sets one for all threads. Both are asked for
 only while ``contexts.py`` says that there is one somewhere, so an operation costs nothing more while nobody watches. A
-program that is written under a watch remembers the user's line of each of its steps (``program/variable.py``). Also
-here: the log of transposed steps. Not for: what a watch does with what it sees (``diagnose/``, ``profiling/``).
+program that is written under a watch remembers the user's line of each of its steps (``program/variable.py``). Not
+for: what a watch does with what it sees (``diagnose/``, ``profiling/``).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,7 @@ from .contexts import enter, everywhere, leave, watching
 from .dispatch import bind
 from .tracer import Tracer
 
-__all__ = ["Watch", "logged_walk", "run_rule", "tag_origin"]
+__all__ = ["Watch", "run_rule", "tag_origin"]
 
 
 def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
@@ -136,26 +135,3 @@ def tag_origin(result: Any) -> Any:
 
 
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def logged_walk(walk: Callable | None = None) -> Callable | None:
-    """Return a walk that logs each transposed equation, if ``logging.getLogger("dualad")`` is at DEBUG."""
-    # Whoever set a level has imported logging; whoever has not does not pay for it.
-    logging = sys.modules.get("logging")
-    logger = None if logging is None else logging.getLogger("dualad")
-    if logger is None or not logger.isEnabledFor(logging.DEBUG):
-        return walk
-    return lambda steps, pending: _logging(logger, reversed(steps) if walk is None else walk(steps, pending), pending)
-
-
-def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
-    for step in steps:
-        op, _, params, outs = step
-        if any([v in pending for v in outs]):
-            name, line = getattr(params.get("call"), "name", None), getattr(step, "line", "")
-            logger.debug(
-                "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
-                ", ".join([repr(v.aval) for v in outs]), f" at {line}" if line else "",
-                extra={"op": op.name, "line": line},
-            )  # fmt: skip
-        yield step

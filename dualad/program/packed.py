@@ -20,7 +20,7 @@ from ..errors import ShapeError
 from .ir import Program, map_atoms
 from .variable import Variable, WatchedSteps
 
-__all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpack_constants"]
+__all__ = ["PackedProgram", "PackingSteps", "active", "unpack_constants"]
 
 #: the innermost pair (pack, unpack); per thread and per asynchronous task
 active: ContextVar[tuple[Callable, Callable] | None] = ContextVar("dualad_residual_hooks", default=None)
@@ -83,12 +83,6 @@ class PackedProgram(Program):
     """A program with packed constants."""
 
     __slots__ = ()
-
-
-def packing_steps() -> PackingSteps | None:
-    """Return an empty list of steps that packs, if hooks are active here."""
-    pair = active.get()
-    return None if pair is None else PackingSteps(*pair)
 
 
 def unpack_constants(program: Program) -> Program:

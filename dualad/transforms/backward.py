@@ -6,7 +6,8 @@ Not for: what is transposed (``vjp_via_transpose.py``) or any operator's transpo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,12 @@ from ..batched import Batched
 from ..core.constants import zeros_matching_library
 from ..core.contexts import active, everywhere, in_use, note, process_wide
 from ..core.tracer import PLAIN, Tracer, beneath
-from ..core.watch import logged_walk
 from ..dual import Dual
 from ..errors import RuleMissingError
 from ..ops.joining import scatter_cotangents
 from ..ops.kinds import is_finite, known_value
 from ..program.ir import Program, programs_in
-from ..program.packed import unpack_constants
+from ..program.packed import PackedProgram, unpack_constants
 from ..program.variable import Variable
 from ..tensors.lazy import Lazy, zero_question
 from ..tensors.staged import Staged
@@ -131,7 +131,8 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     ``seeds`` says what zeros among the cotangents are (``Liveness``). Arrays of other libraries (``others``) are not
     asked for NaN: there is one walk, with an eye on zeros.
     """
-    program = unpack_constants(program)
+    if type(program) is PackedProgram:
+        program = unpack_constants(program)
     if in_use and (watch := active()) is not None:
         return watch.pulled(
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
@@ -148,16 +149,39 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
     once = once or (not plain and _has_effect(program))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if not once and (plain or not _being_written(program, cotangents)):
-            results = backward(program, cotangents, walk=logged_walk(walk))
+            results = backward(program, cotangents, walk=_logged(walk))
             if not any([_has_nan(r) for r in results]):
                 return results
         zeros = Liveness(program, cotangents, seeds=seeds)
-        results = backward(program, cotangents, zeros, logged_walk(walk) if once else walk)
+        results = backward(program, cotangents, zeros, _logged(walk) if once else walk)
         if not all([r is None or known_value(r) is not None for r in results]):
             note("numbers")
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
     return results
+
+
+def _logged(walk: Callable | None) -> Callable | None:
+    """Return a walk that logs each transposed equation, if ``logging.getLogger("dualad")`` is at DEBUG."""
+    # Whoever set a level has imported logging; whoever has not does not pay for it.
+    logging = sys.modules.get("logging")
+    logger = None if logging is None else logging.getLogger("dualad")
+    if logger is None or not logger.isEnabledFor(logging.DEBUG):
+        return walk
+    return lambda steps, pending: _logging(logger, reversed(steps) if walk is None else walk(steps, pending), pending)
+
+
+def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
+    for step in steps:
+        op, _, params, outs = step
+        if any([v in pending for v in outs]):
+            name, line = getattr(params.get("call"), "name", None), getattr(step, "line", "")
+            logger.debug(
+                "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
+                ", ".join([repr(v.aval) for v in outs]), f" at {line}" if line else "",
+                extra={"op": op.name, "line": line},
+            )  # fmt: skip
+        yield step
 
 
 def _has_effect(program: Program) -> bool:
@@ -195,7 +219,7 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
 
 def _has_nan(x) -> bool:
     """Whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
-    if type(x) is np.ndarray:
+    if type(x) is np.ndarray or isinstance(x, np.number):
         return not is_finite(x) and bool(np.isnan(x).any())
     if x is None:
         return False

@@ -27,11 +27,15 @@ from ..core.tracer import PLAIN
 from ..dual import Dual, DualLevel, check_tangent, shown_tangent, split, strip
 from ..memory.memory import pin, unshared
 from ..program.ir import Program, evaluate
-from ..program.packed import PackedProgram, packing_steps, unpack_constants
+from ..program.packed import PackedProgram, PackingSteps, unpack_constants
+from ..program.packed import active as hooks
 from ..surface.leaves import as_primal, output_leaves, plain_leaf, split_aux, static_leaf
 from ..tensors.staged import StagedLevel
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
+
+#: types that share no memory
+_NUMBERS = PLAIN - {np.ndarray}
 
 
 class Linear:
@@ -209,7 +213,7 @@ def stage_tangents(
     leaves, stage.in_tree = flatten(tuple(primals))
     staged = StagedLevel(where, linear=True)
     with DualLevel(where, staged) as level:
-        packing = packing_steps()
+        packing = None if (pair := hooks.get()) is None else PackingSteps(*pair)
         if packing is not None:  # inside residual_hooks
             staged.steps = packing
         staged.function = level.function = f
@@ -225,7 +229,7 @@ def stage_tangents(
                 x = as_primal(x, LeafName(primals, "arguments", i), where)
                 if is_inexact((a := aval_of(x)).dtype):
                     aval = Aval(a.shape, a.dtype)
-                    others.append((len(duals), foreign(x)))
+                    others.append((len(duals), None if type(x) in PLAIN else foreign(x)))
             if aval is not None:
                 given, x = x, Dual(level.snapshot(x) if plain else level.kept(x), staged.new_input(aval), level)
                 if type(given) is np.ndarray and not given.flags.c_contiguous:
@@ -260,4 +264,4 @@ def stage_tangents(
         watch.finished(where, values, final=False)
     # What the caller gets is the caller's to write to: it may be a residual, or share memory with one.
     stage.aux = aux_tree.unflatten([unshared(x) for x in aux_leaves]) if has_aux else None
-    return unflatten(stage.out_tree, [p if isinstance(p, np.generic) else unshared(p) for p in values]), stage
+    return unflatten(stage.out_tree, [p if type(p) in _NUMBERS else unshared(p) for p in values]), stage
