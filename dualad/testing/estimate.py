@@ -201,8 +201,10 @@ def transpose(jacobian: Answer) -> Answer:
     """Turn the Jacobian that an oracle knows entry by entry into its transpose."""
     if isinstance(jacobian, Unavailable):
         return jacobian
-    parts = {name: getattr(jacobian, name) for name in ("value", "error", "settled", "low", "high")}
-    return replace(jacobian, **{name: x if x is None else x.T for name, x in parts.items()})
+    e, turned = jacobian, lambda x: None if x is None else x.T
+    return replace(
+        e, value=e.value.T, error=turned(e.error), settled=turned(e.settled), low=turned(e.low), high=turned(e.high)
+    )
 
 
 def pull_back(jacobian: Answer, w: np.ndarray) -> Answer:

@@ -166,7 +166,7 @@ def _logged(walk: Callable | None) -> Callable | None:
     # Whoever set a level has imported logging; whoever has not does not pay for it.
     logging = sys.modules.get("logging")
     logger = None if logging is None else logging.getLogger("dualad")
-    if logger is None or not logger.isEnabledFor(logging.DEBUG):
+    if logging is None or logger is None or not logger.isEnabledFor(logging.DEBUG):
         return walk
     return lambda steps, pending: _logging(logger, reversed(steps) if walk is None else walk(steps, pending), pending)
 
