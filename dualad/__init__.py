@@ -5,8 +5,7 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 
 from typing import TYPE_CHECKING
 
-from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
-from .base import tree  # noqa: F401 - `da.tree.flatten` and its like
+from . import numpy, tree, wiring  # noqa: F401 - the wiring is for what it does
 from .base.containers import register_array
 from .base.later import load_later
 from .base.tree import register_dataclass, register_node
@@ -65,7 +64,7 @@ __all__ = [
     "linearize", "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable",
     "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array", "register_dataclass",
     "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian", "spy", "stop_gradient",
-    "switch", "taylor", "taylor_ivp", "threads", "trace", "unpack_dual", "value_and_grad", "value_and_hessian",
+    "switch", "taylor", "taylor_ivp", "threads", "trace", "tree", "unpack_dual", "value_and_grad", "value_and_hessian",
     "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev", "value_and_sparse_hessian",
     "value_and_sparse_jacobian", "vjp", "vmap", "while_loop", "wrap",
 ]  # fmt: skip

@@ -33,6 +33,7 @@ FLOOR = {
     "errors": 0,
     "base": 1,
     "core": 2,
+    "tree": 2,
     "guards": 3,
     "memory": 3,
     "ops": 3,

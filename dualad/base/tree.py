@@ -28,8 +28,9 @@ from .containers import has_own_arithmetic, remembered
 
 __all__ = [
     "KINDS", "Kind", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
-    "flatten_result", "is_array", "is_picklable", "leaf", "leaf_names", "orders_of_keys", "refuse_hidden_numbers",
-    "register_dataclass", "register_node", "tree_map", "treedef_outline", "unflatten", "with_structures",
+    "flatten_result", "flatten_up_to", "is_array", "is_picklable", "leaf", "leaf_names", "orders_of_keys",
+    "refuse_hidden_numbers", "register_dataclass", "register_node", "tree_map", "treedef_outline", "unflatten",
+    "with_structures",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"
@@ -254,22 +255,31 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
 
     A leaf position of ``treedef`` may hold ``None`` in ``tree``.
     """
+    leaves = flatten_up_to(treedef, tree, what, like)
+    if any([isinstance(x, (tuple, list, dict)) for x in leaves]):
+        raise _another_structure(treedef, tree, what, like, "a leaf there, a container here")
+    return leaves
+
+
+def flatten_up_to(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) -> list:
+    """Return what a tree has in the places of the leaves of ``treedef``: leaves, or whole trees."""
     try:
         try:
-            leaves = treedef.flatten_up_to(tree)
+            return treedef.flatten_up_to(tree)
         except ValueError:  # perhaps only because static leaves of a result belong to its structure
-            leaves = treedef.flatten_up_to(_statics_wrapped(tree))
-        if any([isinstance(x, (tuple, list, dict)) for x in leaves]):
-            raise TypeError("a leaf there, a container here")
-        return leaves
+            return treedef.flatten_up_to(_statics_wrapped(tree))
     except (ValueError, TypeError) as error:
-        raise TreeError(
-            f"{what} has another structure than {like}:\n"
-            f"    {what}: {treedef_outline(_tree_structure(tree, namespace=NAMESPACE))}\n"
-            f"    {like}: {treedef_outline(treedef)}",
-            f"they are matched leaf by leaf ({error})",
-            f"give {what} the same nesting of tuples, lists and dicts as {like}",
-        ) from None
+        raise _another_structure(treedef, tree, what, like, error) from None
+
+
+def _another_structure(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str, error: object) -> TreeError:
+    return TreeError(
+        f"{what} has another structure than {like}:\n"
+        f"    {what}: {treedef_outline(_tree_structure(tree, namespace=NAMESPACE))}\n"
+        f"    {like}: {treedef_outline(treedef)}",
+        f"they are matched leaf by leaf ({error})",
+        f"give {what} the same nesting of tuples, lists and dicts as {like}",
+    )
 
 
 def _statics_wrapped(tree: Any, passed: Sequence | None = None) -> Any:
@@ -394,17 +404,17 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     return cls
 
 
-def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) -> type:
-    """Let instances of any class be trees.
+def register_node(cls: type, flatten_instance: Callable | None = None, unflatten: Callable | None = None) -> type:
+    """Let instances of any class be trees. Usable as a decorator of a class that has both functions as methods.
 
     Parameters
     ----------
     cls : type
         The class.
-    flatten_instance : callable
-        ``instance -> (children, metadata)`` or ``(children, metadata, names)``.
-    unflatten : callable
-        ``(metadata, children) -> instance``.
+    flatten_instance : callable, optional
+        ``instance -> (children, metadata)`` or ``(children, metadata, names)``; by default ``cls.tree_flatten``.
+    unflatten : callable, optional
+        ``(metadata, children) -> instance``; by default the class method ``cls.tree_unflatten``.
 
     Returns
     -------
@@ -428,10 +438,12 @@ def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) ->
     >>> da.grad(lambda p: p.a * p.b)(Pair(3.0, 4.0)).a
     np.float64(4.0)
     """
+    apart: Any = getattr(cls, "tree_flatten", None) if flatten_instance is None else flatten_instance
+    together: Any = getattr(cls, "tree_unflatten", None) if unflatten is None else unflatten
     for name, x, right, what in (
         ("cls", cls, isinstance(cls, type), "a class"),
-        ("flatten_instance", flatten_instance, callable(flatten_instance), "a function"),
-        ("unflatten", unflatten, callable(unflatten), "a function"),
+        ("flatten_instance", apart, callable(apart), "a function"),
+        ("unflatten", together, callable(together), "a function"),
     ):
         if not right:
             raise ArgumentTypeError(
@@ -440,7 +452,7 @@ def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) ->
                 f"pass {what}",
             )
     try:
-        optree.register_pytree_node(cls, flatten_instance, unflatten, namespace=NAMESPACE)
+        optree.register_pytree_node(cls, apart, together, namespace=NAMESPACE)
     except ValueError as error:
         raise ArgumentError(
             f"register_node: instances of `{cls.__qualname__}` are trees already.",

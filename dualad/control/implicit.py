@@ -28,6 +28,7 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from ..jvp import jvp
 from ..rules.calls import check_result_aval, has_tensor, partition, push_moving
+from ..rules.closures import detached
 from ..surface.arguments import operand
 from ..vmap import vmap
 from .factored_solve import Factors, solve_factored
@@ -75,14 +76,18 @@ class Equation:
     found : sequence of Aval
         What ``solve`` returns besides x: it has no derivative (counts, which inequalities are equations), and comes
         first among the parameters that ``f`` is given.
+    with_plain : callable, optional
+        ``with_plain(parameters)`` is ``tangent_solve``, with plain values in its closure.
     """
 
-    __slots__ = ("f", "factors", "found", "name", "solve", "tangent_solve", "unknown")
+    __slots__ = ("f", "factors", "found", "name", "solve", "tangent_solve", "unknown", "with_plain")
 
     def __init__(
-        self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None, found: Sequence = ()
+        self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None, found: Sequence = (),
+        with_plain: Callable | None = None,
     ) -> None:  # fmt: skip
         self.name, self.f, self.solve, self.unknown, self.tangent_solve = name, f, solve, unknown, tangent_solve
+        self.with_plain = with_plain or (lambda parameters: tangent_solve)
         self.found, self.factors = tuple(found), Factors()
 
     def __repr__(self) -> str:
@@ -116,7 +121,7 @@ class Equation:
         if self.tangent_solve is None:
             J = self.jacobian(residuals)
             return np.linalg.solve(J, b) if unknown.size < _FEW else solve_factored(J, b, self.factors)
-        solve = lambda matvec, c, _: self.tangent_solve(matvec, c)
+        solve = lambda matvec, c, residuals: self.with_plain(residuals[k:])(matvec, c)
         system = LinearSolve(self.name, self.product, solve, solve, unknown)
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
 
@@ -175,8 +180,8 @@ root = Primitive(
 
 @public
 def custom_root(
-    f: Callable, x0: Any, solve: Callable, *, args: tuple = (),
-    tangent_solve: Callable | Literal["sparse"] | None = None,
+    f: Callable, x0: Any, solve: Callable, tangent_solve: Callable | Literal["sparse"] | None = None, *,
+    args: tuple = (),
 ) -> Any:  # fmt: skip
     """Solve f(x) = 0 with code of your own, and differentiate the solution in whatever f depends on.
 
@@ -190,14 +195,14 @@ def custom_root(
         in it.
     solve : callable
         ``solve(f, x0) -> x``: any Python code, ``scipy.optimize.root`` for instance; it is given plain arrays, once
-        per lane under ``vmap``, and an ``f`` of one plain argument. The derivative is right where f(x) = 0, so solve
-        to a tolerance well below the accuracy asked of the derivative.
-    args : tuple of trees
-        Further arguments of ``f``, traced or not.
+        per lane under ``vmap``, and an ``f`` of one plain argument. Traced values in its closure are plain there. The
+        derivative is right where f(x) = 0, so solve to a tolerance well below the accuracy asked of the derivative.
     tangent_solve : callable or "sparse", optional
         ``tangent_solve(matvec, b) -> v`` solves ∂f·v = b, on plain arrays; reverse mode calls it with a ``matvec``
         that multiplies with the transpose. By default the matrix is built and factorized; ``"sparse"`` finds its
         pattern and factorizes it as a sparse matrix, which needs SciPy.
+    args : tuple of trees
+        Further arguments of ``f``, traced or not.
 
     Returns
     -------
@@ -209,7 +214,7 @@ def custom_root(
     TreeError, ShapeError, DtypeError
         If ``solve`` returns something that is not like ``x0``, or ``f`` returns another number of residuals.
     CapturedTensorError
-        If ``solve`` reads a traced value, or ``f`` does and branches on values as well.
+        If ``solve`` reads a traced value from a global, or ``f`` reads any and branches on values as well.
 
     Notes
     -----
@@ -341,6 +346,9 @@ def _solve(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable)
         return (_like_unknown if where == "fixed_point" else _residual_leaves)(out, unknown, f"`{name}`")
 
     captured, function = _close_over(flat_f, k, [*unknown.avals, *[aval_of(x) for x in given]], name, where)
+    # The solution does not depend on how it is found: of what the solvers read they need the values.
+    held, with_held = detached((solve, tangent_solve))
+    m = len(given) + len(captured)
 
     def plain_solve(x, parameters):
         def plain_f(tree):
@@ -352,13 +360,15 @@ def _solve(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable)
                 return out
             return optree.tree_unflatten(trees[0], function(values, parameters))
 
-        return unknown.found(solve(plain_f, unknown.fill(x)), "solve")
+        parameters, values = parameters[:m], parameters[m:]
+        return unknown.found(with_held(values)[0](plain_f, unknown.fill(x)), "solve")
 
     def residual(x, parameters):
-        return residual_of(x, function(x, parameters))
+        return residual_of(x, function(x, parameters[:m]))
 
-    call = Equation(name, residual, plain_solve, unknown, tangent_solve)
-    return unknown.fill(bind(root, (*start, *given, *captured), {"call": call}))
+    with_plain = lambda parameters: with_held(parameters[m:])[1]
+    call = Equation(name, residual, plain_solve, unknown, tangent_solve, with_plain=with_plain)
+    return unknown.fill(bind(root, (*start, *given, *captured, *held), {"call": call}))
 
 
 def _close_over(flat_f: Callable, k: int, avals: list, name: str, where: str) -> tuple[list, Callable]:

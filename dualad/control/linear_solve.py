@@ -24,6 +24,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..rules.calls import check_result_aval, partition, push_moving
+from ..rules.closures import detached
 from ..surface.arguments import operand
 from ..vjp_via_transpose import linear_transpose
 from .subprograms import runner, stage
@@ -244,7 +245,7 @@ def custom_linear_solve(
         The right-hand side; x has its structure, shapes and dtypes.
     solve : callable
         ``solve(matvec, b, *args) -> x``: any Python code; it is given plain arrays, once per lane under ``vmap``, and
-        a ``matvec`` of one plain argument.
+        a ``matvec`` of one plain argument. Traced values in its closure are plain there.
     transpose_solve : callable, optional
         ``transpose_solve(vecmat, c, *args)`` solves Aᵀ x = c, given a function that multiplies with Aᵀ. Reverse mode
         needs it. Pass ``solve`` again if that uses nothing but its matvec (a Krylov method for general matrices).
@@ -267,7 +268,7 @@ def custom_linear_solve(
     TreeError, ShapeError, DtypeError
         If ``solve`` returns something that is not like ``b``.
     CapturedTensorError
-        If ``solve`` reads a traced value that it is not given.
+        If ``solve`` reads a traced value that it is not given, and that is not found in its closure (but in a global).
 
     Examples
     --------
@@ -303,14 +304,18 @@ def custom_linear_solve(
         return [cast(x, a.dtype) for x, a in zip(out, unknown.avals, strict=True)]
 
     body = stage(flat_matvec, unknown.avals, name, where, linear=True)
-    product, n = runner(body.program), len(given)
+    # The solution depends on what the solvers read only as far as the matrix does: of that they need the values.
+    solvers = (solve, solve if symmetric else transpose_solve)
+    held, with_held = detached(solvers)
+    product, n, m = runner(body.program), len(given), len(given) + len(held)
 
     def multiplied(residuals, vectors):
-        return product(*vectors, *residuals[n:])
+        return product(*vectors, *residuals[m:])
 
-    def with_args(f):
-        return None if f is None else lambda mv, c, residuals: f(mv, c, *template.fill(residuals[:n]))
+    def with_args(i):
+        if solvers[i] is None:
+            return None
+        return lambda mv, c, residuals: with_held(residuals[n:m])[i](mv, c, *template.fill(residuals[:n]))
 
-    back = solve if symmetric else transpose_solve
-    call = LinearSolve(name, multiplied, with_args(solve), with_args(back), unknown)
-    return unknown.fill(bind(linear_solve, (*values, *given, *body.captured), {"call": call}))
+    call = LinearSolve(name, multiplied, with_args(0), with_args(1), unknown)
+    return unknown.fill(bind(linear_solve, (*values, *given, *held, *body.captured), {"call": call}))

@@ -13,7 +13,7 @@ import copy
 import dis
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optree
@@ -22,11 +22,11 @@ from ..base.tree import flatten
 from ..boundary.transformed import Transformed
 from ..core.tracer import Tracer
 
-__all__ = ["reads", "with_values"]
+__all__ = ["detached", "reads", "with_values"]
 
 
-def reads(f: Callable, attributes: bool = True) -> list[Tracer]:
-    """Return the tensors that are found in a function, each once."""
+def reads(f: Any, attributes: bool = True) -> list[Tracer]:
+    """Return the tensors that are found in a function, or in a tree of them, each once."""
     found: dict[int, Tracer] = {}
 
     def note(tensor: Tracer) -> Tracer:
@@ -35,6 +35,13 @@ def reads(f: Callable, attributes: bool = True) -> list[Tracer]:
 
     with_values(f, note, attributes=attributes)
     return list(found.values())
+
+
+def detached(functions: Sequence) -> tuple[list[Tracer], Callable[[Sequence], Sequence]]:
+    """Return the tensors that are found in functions, and a function of as many values: the functions with those."""
+    held = reads(functions)
+    places = {id(tensor): i for i, tensor in enumerate(held)}
+    return held, lambda values: with_values(functions, lambda tensor: values[places[id(tensor)]])
 
 
 def with_values(

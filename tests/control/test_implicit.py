@@ -5,6 +5,8 @@ Not for: the operators' own rules (`ops/test_every_op.py`).
 
 from __future__ import annotations
 
+import functools
+
 import numpy  # noqa: ICN001  (np is the namespace that a function is given)
 import numpy as np
 import pytest
@@ -257,6 +259,94 @@ def test_fixed_point_by_iteration_and_otherwise() -> None:
     np.testing.assert_allclose([x * x * (x + 3), da.grad(fast)(10.0)], [10.0, 1 / (3 * x * x + 6 * x)], rtol=1e-7)
 
 
+# ── what solvers read from their closures ────────────────────────────────────────────────────────────────────────
+
+
+#: a global, where nobody looks for traced values
+_HIDDEN: list = []
+
+
+def check_closures(seed):
+    """Solvers that read the traced values the equations are made of, in closures, defaults, partials and methods."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 4))
+    A, b = 0.4 * rng.normal(size=(n, n)) + 4 * np.eye(n), rng.normal(size=n)  # far from singular: MINPACK converges
+    way = rng.integers(4)
+
+    class Holder:
+        def __init__(self, a):
+            self.a = a
+
+        def solve(self, matvec, c):
+            plain(self.a)
+            return np.linalg.solve(self.a, c)
+
+    def solver(a):
+        if way == 0:
+            return lambda matvec, c: (plain(a), np.linalg.solve(a, c))[1]
+        if way == 1:
+            return lambda matvec, c, a=a: (plain(a), np.linalg.solve(a, c))[1]
+        if way == 2:
+            return functools.partial(lambda a, matvec, c: (plain(a), np.linalg.solve(a, c))[1], a)
+        return Holder(a).solve
+
+    def linear(a, c):
+        turned = a.T
+        solve, back = solver(a), lambda matvec, c: (plain(turned), np.linalg.solve(turned, c))[1]
+        return da.custom_linear_solve(lambda x: a @ x, c, solve, back)
+
+    def curved(a, c):  # a x + x³/9 = c
+        residual = lambda x: a @ x + x**3 / 9 - c
+        search = lambda f, x: (plain((a, c)), scipy.optimize.root(lambda x: a @ x + x**3 / 9 - c, x, tol=1e-14).x)[1]
+        return da.custom_root(residual, np.zeros(n), search, _tangent_solver(a))
+
+    def _tangent_solver(a):
+        return lambda matvec, c: (plain(a), dense(matvec, c))[1]
+
+    def newton(a, c):  # the same without any rule
+        x = np.linalg.solve(a, c)
+        for _ in range(60):
+            x = x - np.linalg.solve(a + np.eye(n) * (x**2 / 3), a @ x + x**3 / 9 - c)
+        return x
+
+    v = rng.normal(size=n)
+    for ours, theirs in ((linear, np.linalg.solve), (curved, newton)):
+        f, g = (lambda a, c, s=s: v @ s(np.sin(a) + a, c * c) for s in (ours, theirs))
+        close = functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-8)
+        for x, y in zip(da.grad(f, (0, 1))(A, b), da.grad(g, (0, 1))(A, b), strict=True):
+            close(x, y)
+        close(da.jvp(f, (A, b), (A.T, v))[1], da.jvp(g, (A, b), (A.T, v))[1])
+        lanes = np.stack([A, A.T]), np.stack([b, v])
+        close(da.vmap(da.grad(f))(*lanes), da.vmap(da.grad(g))(*lanes))
+        if seed % 4 == 0:
+            close(da.hessian(f, 1)(A, b), da.hessian(g, 1)(A, b))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_solvers_read_traced_values_from_closures(seed):
+    check_closures(seed)
+
+
+@pytest.mark.full
+def test_many_solvers_read_traced_values_from_closures():
+    for seed in range(12, 1012):
+        check_closures(seed)
+
+
+def test_the_four_arguments_of_jax():
+    def root(custom_root, np, a):
+        f = lambda x: x**3 + a * x - 2.0
+        newton = lambda f, x: functools.reduce(lambda x, _: x - f(x) / (3 * x**2 + a), range(40), x)
+        return custom_root(f, 1.0, newton, lambda g, y: y / g(1.0))
+
+    ours, theirs = lambda a: root(da.custom_root, np, a), lambda a: root(jax.lax.custom_root, jnp, a)
+    for transform, other in ((lambda f: f, lambda f: f), (da.grad, jax.grad), (da.jacfwd, jax.jacfwd)):
+        np.testing.assert_allclose(transform(ours)(1.5), other(theirs)(1.5), rtol=1e-12)
+    np.testing.assert_allclose(da.grad(da.grad(ours))(1.5), jax.grad(jax.grad(theirs))(1.5), rtol=1e-10)
+    lanes = np.array([0.5, 1.5])
+    np.testing.assert_allclose(da.vmap(da.grad(ours))(lanes), jax.vmap(jax.grad(theirs))(lanes), rtol=1e-12)
+
+
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -273,7 +363,7 @@ def test_refusals_of_custom_root() -> None:
     with pytest.raises(ArgumentTypeError, match="solved for"):
         da.custom_root(f, "start", scipy_root)
     with pytest.raises(CapturedTensorError, match="solve returned a Dual"):
-        da.grad(lambda a: da.custom_root(lambda x: x - a, 1.0, lambda f, x: a * 1.0))(2.0)
+        da.grad(lambda a: (_HIDDEN.append(a), da.custom_root(lambda x: x - a, 1.0, lambda f, x: _HIDDEN[-1]))[1])(2.0)
     with pytest.raises(ShapeError, match="returned shape"):
         da.fixed_point(lambda x: np.stack([x, x]), 1.0)
 
@@ -293,7 +383,9 @@ def test_refusals_of_custom_linear_solve() -> None:
     with pytest.raises(ShapeError, match="solve returned shape"):
         da.custom_linear_solve(lambda x: a @ x, b, lambda matvec, b: b[:1])
     with pytest.raises(CapturedTensorError, match="solve returned a Dual"):
-        da.jvp(lambda a: da.custom_linear_solve(lambda x: a @ x, b, lambda m, b: np.linalg.solve(a, b)), (a,), (a,))
+        solved = lambda b: da.custom_linear_solve(lambda x: a @ x, b, lambda m, b: _HIDDEN[-1])
+        da.jvp(lambda b: (_HIDDEN.append(b), solved(b))[1], (b,), (b,))
+    _HIDDEN.clear()
 
 
 def test_a_sparse_factorization_solves_for_tangents() -> None:
