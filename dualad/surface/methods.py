@@ -289,6 +289,7 @@ def item(self, *args):
     """As ``ndarray.item``, with the derivative: a tensor without axes, of the precision of Python's numbers."""
     if not self.level.open:
         raise escaped(self.level, ".item()", self)
+    _refuse_whole_numbers(self, ".item()")
     at = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
     if at and len(at) != len(self.shape):
         if len(at) != 1:
@@ -303,9 +304,16 @@ def item(self, *args):
     return entry if precise is None else entry.astype(precise, copy=False)
 
 
+def _refuse_whole_numbers(x, asked):
+    """Refuse integers and truth values: Python's have no end, and no dtype of NumPy's computes as they do."""
+    if x.dtype.kind not in "fc":
+        raise x._conversion(asked, "index with x[i] or reshape with x.reshape(()), which keep the dtype")
+
+
 @_method
 def tolist(self):
     """As ``ndarray.tolist``, with the derivative: lists, in lists, of tensors without axes."""
+    _refuse_whole_numbers(self, ".tolist()")
     return [row.tolist() for row in self] if self.shape else Tracer.item(self)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import InPlaceError, UnsupportedError
+from dualad.errors import ConversionError, InPlaceError, UnsupportedError
 from tests.edges.containers import Labelled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
@@ -180,3 +180,12 @@ def test_item_and_tolist_keep_the_derivative():
             f(x)
         with pytest.raises(type(plain.value)):
             da.grad(f)(x)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int32, np.int64, np.uint64])
+def test_item_and_tolist_of_whole_numbers_are_refused_in_programs(dtype):
+    """Python's integers have no end, and no dtype of NumPy's computes as they do: uint8 would wrap at 256."""
+    x = np.array([1, 0, 1], dtype)
+    for f in (lambda x: np.roll(x.tolist(), 1), lambda x: x.item(0) + np.int8(1)):
+        with pytest.raises(ConversionError, match=r"item|tolist"):
+            da.jit(f)(x)
