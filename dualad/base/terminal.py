@@ -1,4 +1,4 @@
-"""Terminals: their width, colour, tables, and the progress bar on standard error of commands and ``progress=True``.
+"""Terminals: their width, colour, tables, progress on standard error: of commands, of ``progress=True``, of long work.
 
 Not for: the content of any output.
 """
@@ -11,11 +11,15 @@ import os
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Collection, Sequence
 from typing import Any, TextIO
 
-__all__ = ["Progress", "aligned", "colour", "seen_length", "uses_colour", "width"]
+__all__ = ["Progress", "Timed", "aligned", "colour", "seen_length", "uses_colour", "width"]
+
+#: seconds after which work is shown
+_LONG = 1.0
 
 _CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
 
@@ -132,6 +136,39 @@ class Progress:
         count = f" {self.done}/{self.total} "
         bar = colour(full * filled, "green", uses_colour(self.stream)) + empty * (length - filled)
         return bar + count + said[: max(0, columns - length - len(count))]
+
+
+class Timed:
+    """A context that knows how long it took; on a terminal, work of more than a second is shown while it goes on."""
+
+    __slots__ = ("_bar", "_before", "_over", "began", "seconds", "what")
+
+    #: the innermost one that is shown, of any thread
+    shown: Timed | None = None
+
+    def __init__(self, what: str) -> None:
+        self.what, self.seconds = what, 0.0
+
+    def __enter__(self) -> Timed:
+        self.began, self._before, self._bar = time.perf_counter(), Timed.shown, Progress()
+        if self._bar.live:
+            Timed.shown, self._over = self, threading.Event()
+            threading.Thread(target=self._show, daemon=True, name="dualad progress").start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.seconds = time.perf_counter() - self.began
+        if self._bar.live:
+            Timed.shown = self._before
+            self._over.set()
+
+    def _show(self) -> None:
+        wait = _LONG
+        while not self._over.wait(wait):
+            wait = 0.2
+            if Timed.shown is self:
+                self._bar(f"{self.what}, {time.perf_counter() - self.began:.0f} s")
+        self._bar.clear()
 
 
 def _can_write(text: str, stream: TextIO) -> bool:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from types import FrameType
 
 from ..base.frames import users_line_of
+from ..base.log import log
 from ..core.above import ABOVE
 from ..core.contexts import StartAgain, in_use, watching
 from ..core.tracer import Tracer, tracer_in
@@ -57,6 +58,7 @@ def run(f, args, kwargs, writable=False):
     except StartAgain:
         again.restore()
         raise
+    log("DAL007", "run again with arguments that can be written to: %s", refusal.what)
     try:
         out = _run_again(again)
     except InPlaceError as error:

@@ -13,6 +13,7 @@ import warnings
 from types import FrameType
 
 from ..base.frames import PACKAGE, is_users, user_level
+from ..base.log import log
 from ..core.contexts import active
 from ..errors import DualadError, noted
 
@@ -84,6 +85,7 @@ class Refusals(list):
             )
             if (watch := active()) is not None:
                 watch.swallowed(message, error)
+            log("DAL006", "%s", message)
             warnings.warn(message, RefusalSwallowedWarning, stacklevel=user_level())
             return  # one is enough: what comes after the first is a consequence of it
 

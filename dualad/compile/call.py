@@ -17,6 +17,8 @@ from ..base.arguments import replace_at
 from ..base.frames import user_level
 from ..base.garbage import no_collection
 from ..base.locks import new_lock
+from ..base.log import log
+from ..base.terminal import Timed
 from ..batched import Batched
 from ..control.control_ops import (
     as_declared,
@@ -87,8 +89,9 @@ class CallProgram(Program):
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    with no_collection():
+                    with no_collection(), Timed(f"jit: compiling {self.name}, {len(self.steps):,} equations") as taken:
                         self._compiled = _compile(self)
+                    log("DAL003", "jit: `%s` compiled: %d equations, %.3g s", self.name, len(self.steps), taken.seconds)
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..base.frames import user_level
 from ..base.garbage import no_collection
+from ..base.log import log
 from ..control.subprograms import mentions
 from ..core.contexts import everywhere
 from ..errors import CompilerFaultWarning
@@ -124,6 +125,7 @@ class FirstCall:
         )
         if trust.STRICT:
             raise warning
+        log("DAL005", "jit: the compiled code of `%s` is not used: %s", self.program.name, what)
         warnings.warn(warning, stacklevel=user_level())
 
 

@@ -19,7 +19,9 @@ from ..base.arguments import check_callable
 from ..base.frames import hide_frames, public, user_level
 from ..base.garbage import less_collection
 from ..base.locks import new_lock
+from ..base.log import log
 from ..base.signatures import Args
+from ..base.terminal import Timed
 from ..base.tree import flatten, is_array, orders_of_keys
 from ..batched import Batched
 from ..boundary.transformed import importable_name
@@ -350,7 +352,7 @@ class Jitted(HasFront):
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
         roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]
         try:
-            with less_collection():
+            with less_collection(), Timed(f"jit: tracing {self.__name__}") as taken:
                 traced, reach = trace_for_jit(function, given, roots, self.specialise)
         except BranchError as error:
             raise BranchError(
@@ -359,6 +361,12 @@ class Jitted(HasFront):
                 f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
                 " jit(f, specialise=True) compiles the branches that are taken, one by one",
             ).with_traceback(error.__traceback__) from None
+        again = key in self._found
+        log(
+            "DAL002" if again else "DAL001", "jit: `%s` traced%s for %s: %d equations, %.3g s", self.__name__,
+            " again, as what it reads has changed," if again else "", [v.aval for v in traced.program.inputs],
+            len(traced.program.steps), taken.seconds,
+        )  # fmt: skip
         spec = _Specialisation(traced, Reach(()) if reach is None else reach, self._most)
         if traced.captured:  # tensors of a transform that is running: of no use to another call
             return spec

@@ -6,9 +6,10 @@ For: every place that can do without a part of the compiler. Not for: what a par
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TypeVar
+
+from ..base.log import log
 
 __all__ = ["STRICT", "attempt", "fall_back"]
 
@@ -16,8 +17,6 @@ T = TypeVar("T")
 
 #: whether failures are raised: our own tests set it, so that no fault of the compiler hides behind the plain program
 STRICT = False
-
-_LOGGER = logging.getLogger("dualad")
 
 
 def fall_back(part: str, error: Exception) -> None:
@@ -27,8 +26,7 @@ def fall_back(part: str, error: Exception) -> None:
     """
     if STRICT:
         raise error
-    _LOGGER.warning("jit: %s failed, and is left out: %s: %s", part, type(error).__name__, error)
-    _LOGGER.debug("traceback of the failure of %s", part, exc_info=error)
+    log("DAL004", "jit: %s failed, and is left out: %s: %s", part, type(error).__name__, error, error=error)
 
 
 def attempt(part: str, make: Callable[[], T], otherwise: T) -> T:

@@ -132,6 +132,3 @@ def tag_origin(result: Any) -> Any:
         if isinstance(x, Tracer):
             x._origin = line
     return result
-
-
-# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────

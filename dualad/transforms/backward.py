@@ -6,12 +6,12 @@ Not for: what is transposed (``vjp_via_transpose.py``) or any operator's transpo
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..base.log import is_logged, log
 from ..batched import Batched
 from ..core.constants import zeros_matching_library
 from ..core.contexts import active, everywhere, in_use, note, process_wide
@@ -163,23 +163,20 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
 
 def _logged(walk: Callable | None) -> Callable | None:
     """Return a walk that logs each transposed equation, if ``logging.getLogger("dualad")`` is at DEBUG."""
-    # Whoever set a level has imported logging; whoever has not does not pay for it.
-    logging = sys.modules.get("logging")
-    logger = None if logging is None else logging.getLogger("dualad")
-    if logging is None or logger is None or not logger.isEnabledFor(logging.DEBUG):
+    if not is_logged("DAL008"):
         return walk
-    return lambda steps, pending: _logging(logger, reversed(steps) if walk is None else walk(steps, pending), pending)
+    return lambda steps, pending: _logging(reversed(steps) if walk is None else walk(steps, pending), pending)
 
 
-def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
+def _logging(steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
     for step in steps:
         op, _, params, outs = step
         if any([v in pending for v in outs]):
             name, line = getattr(params.get("call"), "name", None), getattr(step, "line", "")
-            logger.debug(
-                "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
+            log(
+                "DAL008", "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
                 ", ".join([repr(v.aval) for v in outs]), f" at {line}" if line else "",
-                extra={"op": op.name, "line": line},
+                op=op.name, line=line,
             )  # fmt: skip
         yield step
 

@@ -160,7 +160,7 @@ def test_equations_are_logged_in_the_order_of_execution(caplog) -> None:
         run(X)
     assert len(caplog.records) == 6
     assert {r.line for r in caplog.records} == {f"{__file__}:{f.__code__.co_firstlineno}"}
-    assert caplog.records[0].getMessage().startswith("transpose sum of f64[] at ")
+    assert caplog.records[0].getMessage().startswith("[DAL008] transpose sum of f64[] at ")
     caplog.clear()
     with caplog.at_level(logging.INFO, "dualad"):
         run(X)
@@ -172,5 +172,5 @@ def test_custom_rules_are_logged_by_name(caplog) -> None:
     with caplog.at_level(logging.DEBUG, "dualad"):
         da.grad(lambda x: np.sum(f(x, X)))(X)
     assert [r.getMessage() for r in caplog.records] == [
-        "transpose sum of f64[]", "transpose linear_call of `multiplied` of f64[2,3]"
+        "[DAL008] transpose sum of f64[]", "[DAL008] transpose linear_call of `multiplied` of f64[2,3]"
     ]  # fmt: skip

@@ -139,14 +139,14 @@ def test_the_log_names_what_is_transposed(caplog) -> None:
     with caplog.at_level(logging.DEBUG, logger="dualad"):
         with da.debug():
             da.grad(h)(X)
-        lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("transpose")]
+        lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("[DAL008] transpose")]
         caplog.clear()
         da.grad(h)(X)
     bare = [r.getMessage() for r in caplog.records]
     assert bare == [
-        "transpose sum of f64[]",
-        "transpose multiply of f64[3]",
-        "transpose linear_call of `twice` of f64[3]",
+        "[DAL008] transpose sum of f64[]",
+        "[DAL008] transpose multiply of f64[3]",
+        "[DAL008] transpose linear_call of `twice` of f64[3]",
     ]
     assert [line.partition(" at ")[0] for line in lines] == bare
     assert all("test_watch.py:" in line.partition(" at ")[2] for line in lines)

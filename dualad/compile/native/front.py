@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import logging
 import sys
 import zlib
 from collections import defaultdict
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...base.frames import hide_frames
+from ...base.log import log
 from ...core.contexts import in_use
 from ...guards import places
 from ...guards.places import MISSING, Place, header_of
@@ -28,7 +28,6 @@ from ..signature import FastPath, has_nan
 
 __all__ = ["HasFront", "extension", "front", "method", "without_memory"]
 
-_log = logging.getLogger(__name__)
 
 #: what the extension is compiled from, where this is a clone
 _SOURCE = Path(__file__).with_name("entry.c")
@@ -60,12 +59,12 @@ def extension() -> Any:
     try:
         found = importlib.import_module("._entry", __package__)
     except (ImportError, RuntimeError) as error:  # built for another NumPy
-        _log.info("compiled functions are entered through Python: %s", error)
+        log("DAL009", "compiled functions are entered through Python: %s", error)
         return None
     if _SOURCE.exists() and zlib.crc32(_SOURCE.read_bytes()) & 0x7FFFFFFF != getattr(
         found, "SOURCE", None
     ):  # in a clone, after it was changed
-        _log.warning("the C extension is older than its source, and left alone: run python hatch_build.py")
+        log("DAL009", "the C extension is older than its source, and left alone: run python hatch_build.py")
         return None
     return found
 
