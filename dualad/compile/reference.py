@@ -236,19 +236,28 @@ class _Noise:
         return impl
 
     def moved(self, x: Any, units: float, side: float, by_largest: bool = False) -> Any:
+        """Return numbers that were moved, zeros (unless ``by_largest``), infinities and NaN where they are."""
         if np.asarray(x).dtype.kind not in "fc" or not np.size(x):
             return x
         x = np.asarray(x)
         about = np.finfo(x.dtype)
         size = np.abs(x)
         if by_largest and x.ndim > 1:
-            size = np.broadcast_to(np.max(size, axis=(-2, -1), keepdims=True), x.shape)
-        size = np.where(np.isfinite(size), np.maximum(size * about.eps, about.smallest_subnormal), 0)
-        shift = units * (0.5 * side + self._random.uniform(-0.5, 0.5, x.shape))
+            size = np.max(size, axis=(-2, -1), keepdims=True)
+        size = np.maximum(size * about.eps, about.smallest_subnormal)
+        shift = self._random.random(x.shape)
+        shift += 0.5 * side - 0.5
+        shift *= units
         if x.dtype.kind == "c":
-            shift = shift + 1j * units * self._random.uniform(-0.5, 0.5, x.shape)
-        moved = np.where((x != 0) | by_largest, x + (shift * size), x)
-        return moved.astype(x.dtype)[()]
+            shift = shift + 1j * units * (self._random.random(x.shape) - 0.5)
+        shift *= size
+        shift += x
+        moved = np.asarray(shift).astype(x.dtype, copy=False)
+        if not by_largest:
+            np.copyto(moved, x, where=x == 0)
+        if not np.all(np.isfinite(moved)):
+            np.copyto(moved, x, where=~(np.isfinite(x) & np.isfinite(size)))
+        return moved[()]
 
 
 def _gathers(op: Any, avals: Sequence, outs: Sequence) -> tuple[bool, bool, float]:

@@ -309,20 +309,24 @@ def first_difference(a: Program, b: Program, leaf: Callable[[Any], Any]) -> int 
     def are_made(xs: Sequence[Variable], ys: Sequence[Variable]) -> bool:
         for x, y in zip(xs, ys, strict=False):
             one, other = x.aval, y.aval
-            if one.shape != other.shape or one.dtype != other.dtype or one.weak != other.weak:
-                return False
+            if one is not other:
+                if one.shape != other.shape or one.weak != other.weak:
+                    return False
+                if one.dtype is not other.dtype and one.dtype != other.dtype:
+                    return False
             same[x] = y
         return len(xs) == len(ys)
 
-    count = min(len(a.steps), len(b.steps))
+    count = min(len(a.recorded), len(b.recorded))
     if not are_made(a.inputs, b.inputs):
         return count
-    for i, ((op, args, params, outs), (other, given, more, made)) in enumerate(zip(a.steps, b.steps, strict=False)):
+    for i, (step, again) in enumerate(zip(a.recorded, b.recorded, strict=False)):
+        (op, args, params, outs), (other, given, more, made) = step, again
         if op is not other or not are_atoms(args, given) or not are_made(outs, made):
             return i
-        if (params or more) and structure(params, leaf) != structure(more, leaf):
+        if params is not more and (params or more) and structure(params, leaf) != structure(more, leaf):
             return i
-    return None if len(a.steps) == len(b.steps) and are_atoms(a.outputs, b.outputs) else count
+    return None if len(a.recorded) == len(b.recorded) and are_atoms(a.outputs, b.outputs) else count
 
 
 def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:

@@ -113,7 +113,7 @@ class Liveness:
 
     def _pull(self, op, args: Sequence, outs: Sequence[Variable], ct: Any, /, *given: Any, **params: Any) -> tuple:
         hot = bool(self._hot) and any([v in self._hot for v in outs])
-        live = [self._live.pop(v, None if v not in self._poles else _nowhere(v.aval)) for v in outs]
+        live = [self._live.pop(v, None if v not in self._poles else _nowhere(v.aval.shape)) for v in outs]
         if op.marked_transpose is not None:
             wanted = [type(a) is Variable and a in self._poles for a in args]
             return self._note(args, op.marked_transpose(ct, *given, live=live, hot=hot, wanted=wanted, **params))
@@ -254,9 +254,10 @@ class OpaqueError(Exception):
     """A pole part met a call that is not looked into."""
 
 
-def _nowhere(aval: Aval) -> np.ndarray:
+@functools.lru_cache(maxsize=256)
+def _nowhere(shape: tuple[int, ...]) -> np.ndarray:
     """Return the mask of what no path leads to."""
-    return np.broadcast_to(np.False_, aval.shape)
+    return np.broadcast_to(np.False_, shape)
 
 
 def _marks(live: Any, aval: Aval) -> Any:
@@ -291,7 +292,7 @@ class BodyLiveness(Liveness):
     def of(self, v: Variable) -> tuple[Any, bool]:
         """Return the mask of an input, and whether its cotangent may be infinite."""
         self.gather(v)
-        return self._live.get(v, _nowhere(v.aval)), v in self._hot
+        return self._live.get(v, _nowhere(v.aval.shape)), v in self._hot
 
 
 def _may_be_a_pole(op, args: Sequence) -> bool:
