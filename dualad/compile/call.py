@@ -55,7 +55,7 @@ from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .signature import has_nan
 from .simplify import simplify
-from .validate import proven
+from .trust import proven
 
 __all__ = ["CallProgram", "call", "machine_code"]
 

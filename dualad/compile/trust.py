@@ -1,17 +1,21 @@
 """What becomes of a failure of the compiler's own: a log record, and a plainer program; in our own tests, the error.
 
-For: every place that can do without a part of the compiler. Not for: what a part refuses because it does not know it
+A pass whose program is not shown to be right is such a failure (``proven``). For: every place that can do without a
+part of the compiler. Not for: the proof itself (``validate.py``), what a part refuses because it does not know it
 (``Refused``), which is no failure, or errors of the function that is compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..base.log import log
+from ..program.ir import Program
+from .validate import Runner, check_same
 
-__all__ = ["STRICT", "attempt", "fall_back"]
+__all__ = ["STRICT", "attempt", "fall_back", "proven"]
 
 T = TypeVar("T")
 
@@ -36,3 +40,40 @@ def attempt(part: str, make: Callable[[], T], otherwise: T) -> T:
     except Exception as error:
         fall_back(part, error)
         return otherwise
+
+
+def proven(
+    program: Program,
+    passes: Mapping[str, Callable[[Program], Program]],
+    in_part: Mapping[str, Callable[[Program, Callable[[Program, Callable[[], Program]], bool]], Program]] = {},
+) -> Program:
+    """Return what passes make of a program, each of what the one before has made, as far as it is shown to be right.
+
+    Where that fails, ``in_part[name](program, is_right)`` is what a pass makes of the parts that are.
+    """
+    stages = [(program, "")]
+    for name, make in passes.items():
+        stages.append((attempt(name, functools.partial(make, stages[-1][0]), stages[-1][0]), name))
+    runner = Runner()
+
+    def is_right(before: Program, make: Callable[[], Program]) -> bool:
+        try:
+            check_same(before, make(), runner)
+        except Exception:  # a proof that fails is none
+            return False
+        return True
+
+    while stages[-1][0] is not program:
+        found, name = stages.pop()
+        try:
+            check_same(program, found, runner)
+        except Exception as error:
+            fall_back(f"{name} (of the program `{program.name}`)", error)
+            if name in in_part:
+                before = stages[-1][0]
+                stages.append(
+                    (attempt(name, functools.partial(in_part[name], before, is_right), before), f"{name} in part")
+                )
+        else:
+            return found
+    return program

@@ -12,7 +12,8 @@ import dualad as da
 from dualad.compile import numpy_source, repeats, reroll, trust
 from dualad.compile.native.engine import why_not
 from dualad.compile.simplify import simplify
-from dualad.compile.validate import check_same, proven
+from dualad.compile.trust import proven
+from dualad.compile.validate import check_same
 from dualad.program.ir import Program
 
 
