@@ -94,8 +94,8 @@ def lift_table() -> Table:
         seeing = importlib.import_module("dualad.numpy.random").seeing
         _DERIVED.update({kind: lambda x, table: seeing(x) for kind in (np.random.Generator, np.random.RandomState)})
     if loaded != _scipy_modules:
-        if "scipy.sparse" in loaded:
-            _DERIVED.update(importlib.import_module("dualad.scipy.sparse.standing").STANDING)
+        for name in {"scipy.sparse", "scipy.stats"} & set(loaded):
+            _DERIVED.update(importlib.import_module(f"dualad.{name}.standing").STANDING)
         _LIFTED.fill(_modules(loaded))
         _scipy_modules = loaded
     return _LIFTED

@@ -119,6 +119,8 @@ special(
 
 special(sp.expit, "x", anywhere(), x=lambda x, out: out * sp.expit(-x))
 special(sp.logit, "x", _inside, singular=True, x=lambda x, out: 1 / (x * (1 - x)))
+if hasattr(sp, "_log1mexp"):  # of SciPy 1.16: log(1 - exp(x)) for its own distributions
+    special(sp._log1mexp, "x", between(-3.0, -0.2), x=lambda x, out: -1 / np.expm1(-x))
 special(sp.log_expit, "x", anywhere(), x=lambda x, out: sp.expit(-x))
 
 

@@ -28,7 +28,7 @@ CONTINUOUS = {
     "gumbel_r": (LINE, (), ()),
     "gumbel_l": (LINE, (), ()),
     "t": (LINE, (3.4,), None),
-    "vonmises": (LINE, (1.7,), ()),
+    "vonmises": (LINE, (1.7,), None),
     "expon": (HALF, (), ()),
     "halfnorm": (HALF, (), ()),
     "rayleigh": (HALF, (), ()),

@@ -1,4 +1,4 @@
-"""``scipy.stats``: densities, probabilities and distribution functions of the common distributions; sample statistics.
+"""``scipy.stats``: densities, probabilities and distribution functions of all distributions; sample statistics.
 
 ``norm.logpdf(x, loc, scale)`` is written as with SciPy, and so is ``norm(loc, scale).logpdf(x)``; each of x and the
 parameters may be a tensor. Not for: random numbers, fits, tests and statistics of ranks, which are SciPy's.
@@ -10,6 +10,7 @@ from ..mirror import falls_back
 from .continuous import *
 from .discrete import *
 from .multivariate import *
+from .others import OTHERS
 from .samples import *
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "tsem", "tstd", "tvar", "uniform", "variation", "vonmises", "weibull_min", "zmap", "zscore",
 ]  # fmt: skip
 
+globals().update(OTHERS)
 __getattr__, __dir__ = falls_back(scipy.stats, globals())

@@ -19,10 +19,12 @@ import numpy as np
 
 from ...core.tables import Verdict
 from ...core.tracer import Tracer, tracer_in
-from ...errors import UnsupportedError
+from ...errors import RuleMissingError, UnsupportedError
 from ...ops.choice import nowhere
+from ...rules.custom_jvp import custom_jvp
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
+from .lifted import Formulas
 from .summaries import SUMMARIES, Summary
 
 __all__ = ["Continuous", "Discrete", "Mirror", "double"]
@@ -49,6 +51,10 @@ class Mirror:
     #: carries out a method that is ours, with these arguments
     _run: Callable[[str, tuple, dict], Any]
 
+    def _private(self, name: str, method: Callable) -> Callable:
+        """Return a method that SciPy keeps to itself; its formulas run on tensors as they are."""
+        return method
+
     def _stand_for(self, original: Any, name: str, offered: frozenset[str], how: str = "") -> None:
         self._original, self._name, self._offered = original, name, offered
         self.__doc__ = f"``scipy.stats.{name}``, whose methods {', '.join(sorted(offered))} also take tensors{how}."
@@ -69,8 +75,10 @@ class Mirror:
         if name.startswith("__"):
             raise AttributeError(name)
         thing = getattr(self._original, name)
-        if not callable(thing) or name.startswith("_"):  # SciPy's own formulas run on tensors as they are
+        if not callable(thing):
             return thing
+        if name.startswith("_"):
+            return self._private(name, thing)
 
         def method(*args, **kwargs):
             tensor = tracer_in(*args, *kwargs.values())
@@ -117,20 +125,23 @@ class _Distribution(Mirror):
     _defaults: tuple[tuple[str, float], ...]
 
     def __init__(
-        self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None,
-        summary: Summary | None = None, **formulas: Callable,
+        self, original, support: Any = (-math.inf, math.inf), *, valid: Callable | None = None,
+        summary: Summary | None = None, without: tuple[str, ...] = (), open_below: bool = False,
+        ends: Callable | None = None, edge: tuple | None = None, branches: Callable | None = None, **formulas: Callable,
     ):  # fmt: skip
         self._summary = summary = summary or SUMMARIES.get(original.name, Summary())
-        self._formulas = _complete(formulas)
-        self._support_of = support if callable(support) else lambda *shapes: support
-        names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
-        self._valid = valid or (lambda *shapes: _all_of([s > 0 for s in shapes]))
+        self._formulas = written = Formulas(original, formulas)
+        self._open_below, self._ends, self._edge, self._branches = open_below, ends, edge, branches
+        self._support_of = written.support if support is None else support if callable(support) else lambda *_: support
+        positive = lambda *shapes: _all_of([s > 0 for s in shapes])
+        self._valid = valid or (written.valid if support is None else positive)
+        names = written.shapes
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self._shapes = inspect.Signature(
             [inspect.Parameter(n, kind) for n in names]
             + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
         )
-        offered = self._methods & set(self._formulas)
+        offered = self._methods - set(without)
         self._summed_up = {"entropy"} if summary.entropy else set()
         self._summed_up |= {"mean", "moment", "stats", "std", "var"} if summary.moments else set()
         self._summed_up |= {"interval", "median"} if "ppf" in offered else set()
@@ -144,6 +155,15 @@ class _Distribution(Mirror):
     freeze = __call__
 
     def _run(self, name: str, args: tuple, kwargs: dict) -> Any:
+        try:
+            return self._computed(name, args, kwargs)
+        except RuleMissingError as error:
+            if error.what.startswith(f"scipy.stats.{self._name}."):
+                raise
+            where = f"scipy.stats.{self._name}.{name} has no derivative in one of its arguments: {error.what}"
+            raise RuleMissingError(where, error.why, error.instead) from error
+
+    def _computed(self, name: str, args: tuple, kwargs: dict) -> Any:
         if name in self._summed_up:
             return self._sum_up(name, args, kwargs)
         x, args = _first(_ARGUMENT.get(name, self._variable), args, kwargs)
@@ -151,8 +171,14 @@ class _Distribution(Mirror):
         bound.apply_defaults()
         x, parameters = double(x), [double(v) for v in bound.arguments.values()]
         if name in _OUTSIDE:
-            return self._distribution(name, *_OUTSIDE[name], parameters, x)
-        return getattr(self, f"_compute_{name}")(x, *parameters)
+            out = self._distribution(name, *_OUTSIDE[name], parameters, x)
+        else:
+            out = getattr(self, f"_compute_{name}")(x, *parameters)
+        if self._branches is not None:
+            shapes = parameters[: -len(self._defaults)]
+            at = self._branches(*shapes)
+            out = sum([_at_branch(s, at) for s in shapes if isinstance(s, Tracer)], out)
+        return out
 
     def _sum_up(self, name: str, args: tuple, kwargs: dict):
         """Compute a moment, quantiles or the entropy: of the standard form first, then moved and scaled."""
@@ -185,7 +211,25 @@ class _Distribution(Mirror):
         chosen = [_finish(found[letter], ok, math.nan, ok) for letter in "mvsk" if letter in wanted]
         return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
+    def _private(self, name: str, method: Callable) -> Callable:
+        def formula(*args, **kwargs):
+            if tracer_in(*args, *kwargs.values()) is None:
+                return method(*args, **kwargs)
+            known = name[1:] in self._methods & self._offered
+            return (self._formulas[name[1:]] if known else getattr(self._formulas.twin, name))(*args, **kwargs)
+
+        return formula
+
     _variable = "x"
+
+
+@custom_jvp
+def _at_branch(shape, at):
+    """Return 0, whose derivative in a shape is NaN where SciPy's formula is one for that value alone."""
+    return 0 * (shape + at)
+
+
+_at_branch.defjvp(lambda primals, tangents: (_at_branch(*primals), np.where(primals[1], math.nan, 0.0) * tangents[0]))
 
 
 def _first(name: str, args: tuple, kwargs: dict) -> tuple[Any, tuple]:
@@ -215,12 +259,16 @@ class Continuous(_Distribution):
     ----------
     original : scipy.stats.rv_continuous
         SciPy's.
-    support : (float, float) or callable
-        The support of the standard form, or a function of the shapes that gives it.
+    support : (float, float) or callable or None
+        The support of the standard form, or a function of the shapes that gives it; None for SciPy's.
     valid : callable, optional
-        Which shapes are valid; positive ones if left out.
-    logpdf : callable
-        ``logpdf(z, *shapes)`` of the standard form, inside the support.
+        Which shapes are valid; positive ones if left out, or what SciPy says if the support is SciPy's.
+    without : tuple of str, optional
+        Methods that no rule is known for.
+    branches : callable, optional
+        At which shapes SciPy has a formula for these values alone, whose derivative in them is not there.
+    logpdf, pdf : callable, optional
+        ``logpdf(z, *shapes)`` of the standard form, inside the support. What is left out is made (``lifted.py``).
     ends : callable, optional
         The density at the ends of the support, where its logarithm may have a pole and the density has none.
     cdf, sf, logcdf, logsf, ppf, isf : callable, optional
@@ -244,7 +292,7 @@ class Continuous(_Distribution):
 
     def _inside(self, z, low, high, ok):
         closed = ok & np.isfinite(z)
-        if self._formulas.get("open_below"):
+        if self._open_below:
             return closed & (z > low) & (z <= high)
         return closed & (z >= low) & (z <= high)
 
@@ -261,14 +309,15 @@ class Continuous(_Distribution):
     def _compute_pdf(self, x, *parameters):
         z, shapes, _, scale, low, high, ok = self._standard(x, parameters)
         inside = self._inside(z, low, high, ok)
-        ends = self._formulas.get("ends")
-        at_end = inside & ((z == low) | (z == high)) if ends else False
-        if nowhere(at_end):
+        at_end = inside & ((z == low) | (z == high)) if self._ends else False
+        if "logpdf" not in self._formulas.given:
+            out = self._formulas["pdf"](self._move(z, inside, low, high), *shapes)
+        elif nowhere(at_end):
             out = _exp(self._formulas["logpdf"](self._move(z, inside, low, high), *shapes))
         else:
             between = inside & np.logical_not(at_end)
             out = _exp(self._formulas["logpdf"](self._move(z, between, low, high), *shapes))
-            out = np.where(at_end, ends(self._move(z, at_end, low, high), *shapes), out)
+            out = np.where(at_end, self._ends(self._move(z, at_end, low, high), *shapes), out)
         return _finish(out / scale, inside, 0.0, ok)
 
     # ── distribution functions ───────────────────────────────────────────────────────────────────────────────────
@@ -296,24 +345,10 @@ class Continuous(_Distribution):
 
 def _place(end, loc, scale):
     """Return an end of the support; where it is infinite it does not move with its parameters."""
-    return end if math.isinf(end) else end * scale + loc
-
-
-def _complete(formulas: dict[str, Callable]) -> dict[str, Callable]:
-    """Add the functions that follow from those given."""
-    out = dict(formulas)
-    if "logpdf" in out:
-        out["pdf"] = lambda *a: np.exp(out["logpdf"](*a))
-    if "logpmf" in out:
-        out["pmf"] = lambda *a: np.exp(out["logpmf"](*a))
-    if "cdf" in out or "sf" in out:
-        out.setdefault("cdf", lambda *a: 1.0 - out["sf"](*a))
-        out.setdefault("sf", lambda *a: 1.0 - out["cdf"](*a))
-        out.setdefault("logcdf", lambda *a: _log_of(out["cdf"](*a), out["sf"](*a)))
-        out.setdefault("logsf", lambda *a: _log_of(out["sf"](*a), out["cdf"](*a)))
-    if "ppf" in out:
-        out.setdefault("isf", lambda q, *shapes: out["ppf"](1.0 - q, *shapes))
-    return out
+    if isinstance(end, float):
+        return end if math.isinf(end) else end * scale + loc
+    infinite = np.isinf(end)
+    return np.where(infinite, end, np.where(infinite, 0.0, end) * scale + loc)
 
 
 def _about_zero(order, mean, variance, skewness=math.nan, kurtosis=math.nan):
@@ -334,12 +369,6 @@ def _about_zero(order, mean, variance, skewness=math.nan, kurtosis=math.nan):
     if order == 3:
         return third + 3 * mean * variance + mean**3
     return (kurtosis + 3) * variance**2 + 4 * mean * third + 6 * mean**2 * variance + mean**4
-
-
-def _log_of(p, rest):
-    """Return log(p), computed as log1p(-(1 - p)) for p near 1."""
-    near = p > 0.5
-    return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
 
 
 def _exp(logarithm):
@@ -364,9 +393,9 @@ class Discrete(_Distribution):
     ----------
     original : scipy.stats.rv_discrete
         SciPy's.
-    support, valid
+    support, valid, without
         As for a continuous one.
-    logpmf : callable
+    logpmf, pmf : callable, optional
         ``logpmf(k, *shapes)`` inside the support.
     edge : (callable, callable), optional
         At which shapes the logarithm has a pole and the probability has none, and the probability there.
@@ -400,7 +429,7 @@ class Discrete(_Distribution):
 
     def _compute_pmf(self, k, *parameters):
         k, shapes, inside, ok = self._mass(k, parameters)
-        is_edge, direct = self._formulas.get("edge", (lambda *shapes: False, None))
+        is_edge, direct = self._edge or (lambda *shapes: False, None)
         edge = is_edge(*shapes)
         if nowhere(edge):
             out = self._formulas["pmf"](k, *shapes)

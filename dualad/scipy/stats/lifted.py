@@ -1,0 +1,193 @@
+"""Formulas of a distribution that nobody has written here: SciPy's own Python code, or its values with a known slope.
+
+The slope of a distribution function F is the density f, and a quantile z = F⁻¹(q; s) moves by what keeps F(z; s) at q:
+
+    dF = f dz + ∂F/∂s ds        dz = (dq − ∂F/∂s ds) / f
+
+So where SciPy computes one of them in compiled code, by integration or by a search, its values do. Not for: formulas
+that are ours (``continuous.py``, ``discrete.py``), or how SciPy's code is run on tensors (``twins.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.stats import rv_continuous, rv_discrete
+
+from ...core.tracer import tracer_in
+from ...errors import RuleMissingError
+from ...jvp import jvp
+from ...numpy import array as traceable
+from ...rules.custom_jvp import SymbolicZero, custom_jvp
+from ...rules.wrap import wrap
+from .twins import twin_of
+
+__all__ = ["Formulas", "log_of"]
+
+#: distribution -> its methods that are compiled, integrate or search, in code that SciPy's class has of its own
+_OPAQUE: dict[str, str] = {
+    "betaprime": "ppf isf", "cosine": "cdf sf ppf isf", "genhyperbolic": "logpdf pdf cdf sf",
+    "geninvgauss": "logpdf pdf cdf", "invgauss": "ppf isf", "irwinhall": "pdf cdf sf", "ksone": "pdf cdf sf ppf isf",
+    "kstwo": "pdf cdf sf ppf isf", "kstwobign": "pdf cdf sf ppf isf", "landau": "pdf cdf sf ppf isf",
+    "levy_stable": "pdf cdf", "ncf": "pdf cdf sf ppf isf", "nct": "pdf cdf sf ppf isf",
+    "ncx2": "logpdf pdf cdf sf ppf isf", "norminvgauss": "ppf isf", "pearson3": "logpdf pdf cdf sf ppf",
+    "rice": "cdf ppf", "semicircular": "ppf", "skellam": "cdf", "skewnorm": "cdf sf ppf isf",
+    "studentized_range": "pdf cdf", "truncnorm": "ppf isf", "tukeylambda": "pdf cdf", "vonmises": "cdf",
+    "vonmises_line": "cdf", "wald": "ppf isf",
+}  # fmt: skip
+
+
+class Formulas:
+    """The formulas of a distribution by name: those given, and others made when they are asked for.
+
+    Parameters
+    ----------
+    original : scipy.stats.rv_continuous or scipy.stats.rv_discrete
+        SciPy's.
+    given : dict
+        Formulas, by the name of the method; and, by the name of a shape, the derivative of ``cdf`` in it.
+    """
+
+    def __init__(self, original: Any, given: dict[str, Any]) -> None:
+        self.original, self.given = original, given
+        self.shapes = [s.strip() for s in (original.shapes or "").split(",") if s.strip()]
+        self.base = rv_continuous if isinstance(original, rv_continuous) else rv_discrete
+        self.density = "pdf" if self.base is rv_continuous else "pmf"
+        self._made: dict[str, Callable] = {}
+
+    def __getitem__(self, name: str) -> Callable:
+        found = self.given.get(name) or self._made.get(name)
+        if found is None:
+            found = self._made[name] = self._make(name)
+        return found
+
+    def _make(self, name: str) -> Callable:
+        density = self.density
+        if name in (density, f"log{density}"):
+            logarithm = name != density
+            other = density if logarithm else f"log{density}"
+            if self._has(name) and other not in self.given:
+                return self._own(name)
+            if other in self.given or self._has(other) or logarithm:
+                change = np.log if logarithm else np.exp
+                return lambda *a: change(self[other](*a))
+            return functools.partial(self._values, name)
+        if name in ("logcdf", "logsf"):
+            if self._has(name) and not {"cdf", "sf"} & self.given.keys():
+                return self._own(name)
+            p, rest = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
+            return lambda *a: log_of(self[p](*a), self[rest](*a))
+        other = {"cdf": "sf", "sf": "cdf", "ppf": "isf", "isf": "ppf"}[name]
+        if self._has(name) and other not in self.given:
+            return self._own(name)
+        if other in self.given or self._has(other):
+            if name in ("cdf", "sf"):
+                return lambda *a: 1.0 - self[other](*a)
+            return lambda q, *shapes: self[other](1.0 - q, *shapes)
+        if self.base is rv_discrete:
+            return self._sum if name == "cdf" else lambda *a: 1.0 - self._sum(*a)
+        return functools.partial(self._values, name)
+
+    def _has(self, name: str) -> bool:
+        """Whether SciPy's class has code of its own for a method, which runs on tensors."""
+        own = getattr(type(self.original), f"_{name}") is not getattr(self.base, f"_{name}")
+        return own and name not in _OPAQUE.get(self.original.name, "").split()
+
+    @functools.cached_property
+    def twin(self) -> Any:
+        """SciPy's code, for tensors."""
+        return twin_of(self.original)
+
+    def _own(self, name: str) -> Callable:
+        def method(*args):
+            if tracer_in(*args) is None:
+                return getattr(self.original, f"_{name}")(*args)
+            return getattr(self.twin, f"_{name}")(*map(traceable, args))
+
+        return lambda *args: on_common_shape(method, args)
+
+    def support(self, *shapes: Any) -> tuple:
+        """Return the ends of the support of the standard form."""
+        if tracer_in(*shapes) is None:
+            return self.original._get_support(*shapes)
+        ends = self.twin._get_support(*[traceable(np.atleast_1d(s)) for s in shapes])
+        shape = np.broadcast_shapes(*map(np.shape, shapes))
+        return tuple([np.reshape(end, shape) if np.ndim(end) else end for end in ends])
+
+    def valid(self, *shapes: Any) -> Any:
+        """Return which shapes are valid."""
+        return (self.original if tracer_in(*shapes) is None else self.twin)._argcheck(*shapes)
+
+    # ── values of SciPy's ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _values(self, name: str, *args: Any) -> Any:
+        """Return a distribution function or a quantile as SciPy computes it, with the derivative that it has."""
+        sign = 1.0 if name in ("cdf", "ppf") else -1.0
+
+        def values(*args):
+            example = np.zeros(np.shape(args[0]))
+            return wrap(getattr(self.original, name), vectorized=True, like=example)(*args)
+
+        function = custom_jvp(values)
+
+        def rule(primals, tangents):
+            if name == self.density:
+                raise self._no_rule(name, "it", "density")
+            out, (t, *moving) = function(*primals), tangents
+            z = primals[0] if name in ("cdf", "sf") else out
+            density = self["pdf"](z, *primals[1:])
+            along = None if isinstance(t, SymbolicZero) else sign * t
+            still = all([isinstance(s, SymbolicZero) for s in moving])
+            shift = None if still else self._along_shapes(z, primals[1:], moving)
+            if name in ("cdf", "sf"):
+                parts = [None if along is None else density * along, None if still else sign * shift]
+            else:
+                parts = [None if along is None else along / density, None if still else -shift / density]
+            return out, functools.reduce(np.add, [p for p in parts if p is not None])
+
+        function.defjvp(rule, symbolic_zeros=True)
+        return on_common_shape(function, args)
+
+    def _along_shapes(self, z: Any, shapes: tuple, tangents: list) -> Any:
+        """Return ∂F/∂s ds at z."""
+        if "cdf" in self.given or self._has("cdf") or self._has("sf"):
+            known = [None if isinstance(t, SymbolicZero) else t for t in tangents]
+            return jvp(lambda *s: self["cdf"](z, *s), tuple(shapes), tuple(known))[1]
+        total = 0.0
+        for name, t in zip(self.shapes, tangents, strict=True):
+            if isinstance(t, SymbolicZero):
+                continue
+            if name not in self.given:
+                raise self._no_rule("cdf", f"`{name}`", "distribution function")
+            total = total + self.given[name](z, *shapes) * t
+        return total
+
+    def _no_rule(self, method: str, of: str, what: str) -> RuleMissingError:
+        return RuleMissingError(
+            f"scipy.stats.{self.original.name}.{method} was differentiated in {of}.",
+            f"SciPy computes the {what} by integration or in compiled code, and no formula of the derivative is known",
+            f"keep {of} constant (dualad.stop_gradient)",
+        )
+
+    def _sum(self, k: Any, *shapes: Any) -> Any:
+        """Add up the probabilities to k."""
+        low = self.support(*shapes)[0]
+        count = int(np.max(k - low, initial=0)) + 1
+        at = low + np.arange(float(count))
+        k, *shapes = [np.expand_dims(np.asarray(a), -1) for a in (k, *shapes)]
+        return np.sum(np.where(at <= k, self["pmf"](at, *shapes), 0.0), axis=-1)
+
+
+def on_common_shape(f: Callable, args: tuple) -> Any:
+    """Call a function with arrays of one shape and at least one axis, as SciPy calls its own methods."""
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    return np.reshape(f(*[np.broadcast_to(a, shape or (1,)) for a in args]), shape)
+
+
+def log_of(p: Any, rest: Any) -> Any:
+    """Return log(p), computed as log1p(-(1 - p)) for p near 1."""
+    near = p > 0.5
+    return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
