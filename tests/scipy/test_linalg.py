@@ -18,6 +18,7 @@ from tests.oracles import differences
 from tests.oracles.arrays import close, generator, leaves, random_like
 from tests.oracles.calls import check_call
 from tests.oracles.jax_side import jax, jnp
+from tests.oracles.mirrored import agrees
 
 rng = generator("scipy.linalg")
 A = rng.normal(size=(3, 3)) + 2.5 * np.eye(3)
@@ -359,3 +360,34 @@ def test_single_precision_stays() -> None:
         assert {x.dtype for x in leaves(value)} == {np.dtype(np.float32)}, f
         assert {x.dtype for x in leaves(tangent) if x.dtype.kind == "f"} == {np.dtype(np.float32)}, f
     assert da.jvp(ours.solve_triangular, (a, v), (a, v))[1].dtype == np.float32
+
+
+# ── Riccati's equations ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["solve_continuous_are", "solve_discrete_are"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (3, 2)])
+def test_riccati(name: str, n: int, m: int) -> None:
+    rng = np.random.default_rng(n)
+    f, g = getattr(ours, name), getattr(sl, name)
+    a, b = rng.normal(size=(n, n)), rng.normal(size=(n, m))
+    q, r = [(lambda x: x @ x.T + np.eye(k))(rng.normal(size=(k, k))) for k in (n, m)]
+    e, s = np.eye(n) + 0.1 * rng.normal(size=(n, n)), 0.1 * rng.normal(size=(n, m))
+    even = lambda x: 0.5 * (x + x.T)  # SciPy refuses weights that are not symmetric
+    whole = lambda f: lambda a, b, q, r: f(a, b, even(q), even(r))
+    agrees(whole(f), whole(g), a, b, q, r, order=2, near=1e-4, rtol=1e-8)
+    general = lambda f: lambda a, b, e, s: f(a, b, q, r, e, s, balanced=False)  # with which SciPy 1.17 forgets e
+    agrees(general(f), general(g), a, b, e, s, near=1e-4, rtol=1e-8)
+    agrees(lambda a: f(a, b, q, r, s=s), lambda a: g(a, b, q, r, s=s), a, order=3, near=1e-4, rtol=1e-8)
+
+
+def test_riccati_of_complex_matrices() -> None:
+    rng = np.random.default_rng(5)
+    a, b = [rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((3, 3), (3, 2))]
+    change = rng.normal(size=(3, 3))
+    for name in ("solve_continuous_are", "solve_discrete_are"):
+        f = lambda t: getattr(ours, name)(a + t * change, b, np.eye(3), np.eye(2))
+        g = lambda t: getattr(sl, name)(a + t * change, b, np.eye(3), np.eye(2))
+        value, slope = da.jvp(f, (0j,), (1 + 0j,))
+        np.testing.assert_allclose(value, g(0.0), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(slope, (g(1e-6) - g(-1e-6)) / 2e-6, rtol=1e-5, atol=1e-6)

@@ -10,18 +10,21 @@ import numpy as np
 import scipy.linalg as sl
 
 from ...errors import UnsupportedError
-from ...jvp import stop_gradient
+from ...jvp import jvp, stop_gradient
 from ...ops import banded, factorization, triangular
 from ...ops.factorization import adjoint, transposed
 from ...ops.matrix_functions import sylvester
+from ...rules.custom_jvp import custom_jvp
+from ...rules.wrap import wrap
 from ...surface.arguments import operand, operands
 from ..mirror import mirrors
 from .constructions import circulant, toeplitz
 
 __all__ = [
-    "cho_factor", "cho_solve", "det", "inv", "lstsq", "lu_solve", "matmul_toeplitz", "norm", "pinv",
-    "pinvh", "solve", "solve_banded", "solve_circulant", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
-    "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded",
+    "cho_factor", "cho_solve", "det", "inv", "lstsq", "lu_solve", "matmul_toeplitz", "norm", "pinv", "pinvh", "solve",
+    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov", "solve_discrete_are",
+    "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
+    "solveh_banded",
 ]  # fmt: skip
 
 
@@ -319,3 +322,72 @@ def solve_discrete_lyapunov(a, q, method=None):
     b = (ah - one) @ right
     c = 2 * np.linalg.inv(a + one) @ q @ right
     return sylvester(adjoint(b), b, -c)
+
+
+# ── Riccati's equations ──────────────────────────────────────────────────────────────────────────────────────────
+#
+# The stabilizing solution x of F(x; a, b, q, r) = 0 moves by what keeps F at zero. With the closed loop c = a − b k,
+#
+#   continuous   F = aᴴx + xa − xb r⁻¹ bᴴx + q                   k = r⁻¹ bᴴx                ∂F/∂x dx = cᴴ dx + dx c
+#   discrete     F = aᴴxa − x − aᴴxb (r + bᴴxb)⁻¹ bᴴxa + q       k = (r + bᴴxb)⁻¹ bᴴxa      ∂F/∂x dx = cᴴ dx c − dx
+#
+# so dx solves an equation of Lyapunov's, whose right-hand side is F differentiated in a, b, q and r. A matrix e beside
+# the derivative of the state, and the cross term s, are taken away first, by x-free changes of a, b and q.
+
+
+def _continuous_residual(x, a, b, q, r):
+    ah, bh = adjoint(a), adjoint(b)
+    return ah @ x + x @ a - x @ b @ factorization.solve(r, bh @ x) + q
+
+
+def _discrete_residual(x, a, b, q, r):
+    xa, xb = x @ a, x @ b
+    return adjoint(a) @ xa - x - adjoint(a) @ xb @ factorization.solve(r + adjoint(b) @ xb, adjoint(b) @ xa) + q
+
+
+def _continuous_change(x, moved, a, b, q, r):
+    closed = a - b @ factorization.solve(r, adjoint(b) @ x)
+    return sylvester(adjoint(closed), closed, -moved)
+
+
+def _discrete_change(x, moved, a, b, q, r):
+    closed = a - b @ factorization.solve(r + adjoint(b) @ x @ b, adjoint(b) @ x @ a)
+    return solve_discrete_lyapunov(adjoint(closed), moved)
+
+
+def _riccati(original, residual, change, words: str):
+    def stabilizing(*parts):
+        like = np.zeros(np.shape(parts[0]), np.result_type(*parts))
+        return wrap(original, like=like)(*parts)
+
+    solve_it = custom_jvp(stabilizing)
+
+    @solve_it.defjvp
+    def rule(primals, tangents):
+        x = solve_it(*primals)
+        moved = jvp(lambda *parts: residual(x, *parts), primals, tangents)[1]
+        return x, change(x, moved, *primals)
+
+    def function(a, b, q, r, e=None, s=None, balanced=True):
+        a, b, q, r = [np.atleast_2d(operand(part)) for part in (a, b, q, r)]
+        if e is not None:
+            over = lambda part: adjoint(factorization.solve(adjoint(operand(e)), adjoint(part)))  # part e⁻¹
+            a, q = over(a), over(adjoint(over(adjoint(q))))
+            s = None if s is None else adjoint(over(adjoint(operand(s))))
+        if s is not None:
+            inner = factorization.solve(r, adjoint(operand(s)))
+            a, q = a - b @ inner, q - operand(s) @ inner
+        dtype = np.result_type(a, b, q, r, np.float64)
+        return solve_it(*[part.astype(dtype) for part in (a, b, q, r)])
+
+    return mirrors(original, "composite", words)(function)
+
+
+solve_continuous_are = _riccati(
+    sl.solve_continuous_are, _continuous_residual, _continuous_change,
+    "Solve Riccati's equation eᴴ x a + aᴴ x e − (eᴴ x b + s) r⁻¹ (bᴴ x e + sᴴ) + q = 0.",
+)  # fmt: skip
+solve_discrete_are = _riccati(
+    sl.solve_discrete_are, _discrete_residual, _discrete_change,
+    "Solve Riccati's equation aᴴxa − eᴴxe − (aᴴxb + s) (r + bᴴxb)⁻¹ (bᴴxa + sᴴ) + q = 0.",
+)  # fmt: skip
