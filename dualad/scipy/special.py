@@ -16,8 +16,10 @@ from scipy.special import _ufuncs
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..jvp import stop_gradient
+from ..ops.choice import nowhere
 from ..ops.special import spherical_harmonic
 from ..ops.zeta import polygamma as polygamma_op
+from ..rules.custom_jvp import custom_jvp
 from ..surface.arguments import inexact_operand, normalize_axes, operand, operands
 from .mirror import falls_back, mirrors
 
@@ -44,11 +46,23 @@ def _shift(x, axis):
     return np.where(np.isfinite(largest), largest, 0.0).astype(largest.dtype)
 
 
+@custom_jvp
+def _without_derivative(x, lost):
+    """Return 0, whose derivative in x is NaN where it is lost."""
+    return np.zeros_like(x)
+
+
+@_without_derivative.defjvp
+def _nan_where_lost(primals, tangents):
+    x, lost = primals
+    return np.zeros_like(x), np.where(lost, np.nan, 0.0).astype(x.dtype) * tangents[0]
+
+
 @mirrors(scipy.special.logsumexp)
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     """Compute log Σ b exp(a), whose derivative in a is softmax.
 
-    Where every term is zero the value is −inf and the derivative NaN.
+    Where every term is zero the value is −inf and the derivative NaN, as JAX has it: softmax is 0/0.
     """
     a = inexact_operand(a)
     if b is not None:
@@ -62,7 +76,12 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     flat = (*[a.shape[i] for i in kept], math.prod(a.shape[i] for i in axes))
     if b is not None:
         b = np.reshape(np.transpose(np.broadcast_to(b, a.shape), order), flat)
-    out, sign = _logsumexp(np.reshape(np.transpose(a, order), flat), b, return_sign)
+    rows = np.reshape(np.transpose(a, order), flat)
+    out, sign = _logsumexp(rows, b, return_sign)
+    lost = np.isneginf(np.real(out))
+    if flat[-1] and not nowhere(lost) and not isinstance(b, Tracer):  # in weights, the pole of the logarithm is right
+        with np.errstate(invalid="ignore"):
+            out = out + _without_derivative(np.sum(rows, axis=-1), lost)
     shape = shape if keepdims else [a.shape[i] for i in kept]
     out = np.reshape(out, shape)
     return (out, np.reshape(sign, shape)) if return_sign else out

@@ -144,6 +144,14 @@ def test_logsumexp_with_infinite_terms() -> None:
     np.testing.assert_allclose(g, sp.softmax(x), rtol=1e-15)
     nothing = np.array([-INF, -INF])
     assert da.jvp(ours.logsumexp, (nothing,), (np.zeros(2),))[0] == -INF
+    assert np.isnan(da.jvp(ours.logsumexp, (nothing,), (np.ones(2),))[1])
+    for gradient in (da.grad(ours.logsumexp), da.jit(da.grad(ours.logsumexp))):
+        assert np.all(np.isnan(gradient(nothing)))
+        np.testing.assert_array_equal(gradient(np.array([-INF, 0.0])), [0.0, 1.0])
+    rows = np.array([[-INF, -INF], [0.0, -INF], [0.0, 0.0]])
+    g = da.vmap(da.grad(ours.logsumexp))(rows)
+    np.testing.assert_array_equal(g, [[np.nan, np.nan], [1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_array_equal(da.grad(lambda a: np.sum(ours.logsumexp(a, axis=1)[1:]))(rows)[0], [0.0, 0.0])
     assert da.jvp(ours.logsumexp, (np.array([INF, 0.0]),), (np.zeros(2),))[0] == INF
     # A weight of zero takes its term away, whatever it is.
     g = da.grad(lambda a: ours.logsumexp(a, b=np.array([1.0, 0.0, 2.0])))(np.array([0.5, INF, 1.0]))
