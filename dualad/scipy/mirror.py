@@ -24,7 +24,7 @@ from ..surface.arguments import array_operand
 
 __all__ = [
     "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known_value", "mirrors", "refuses",
-    "wide",
+    "refuses_objects", "wide",
 ]  # fmt: skip
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
@@ -115,6 +115,14 @@ def _with_refusals(original: Callable, name: str, why: str, instead: str, inside
         return original(*args, **kwargs)
 
     return function
+
+
+def refuses_objects(original: type, why: str, instead: str) -> type:
+    """Make a class that is SciPy's, but for tensors given to its constructor or to its objects: they are refused."""
+    name = f"{original.__module__.partition('._')[0]}.{original.__name__}"
+    MIRRORED[name] = Verdict("unsupported", why, instead)
+    methods = {m: _with_refusals(getattr(original, m), name, why, instead) for m in ("__init__", "__call__")}
+    return type(original.__name__, (original,), {**methods, "__module__": f"dualad.{name.rpartition('.')[0]}"})
 
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)

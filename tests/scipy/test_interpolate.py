@@ -304,3 +304,26 @@ def test_errors() -> None:
         jvp(lambda c: ours.BSpline(KNOTS[:4], c, 3)(1.0))
     with pytest.raises(NotImplementedError, match="unsupported"):
         jvp(lambda y: ours.interp1d(KNOTS, y, "wavy")(AT))
+
+
+@pytest.mark.parametrize(
+    "name", ["CloughTocher2DInterpolator", "LinearNDInterpolator", "NearestNDInterpolator", "RBFInterpolator"]
+)
+def test_scattered_data_is_refused_by_name(name: str) -> None:
+    points = np.random.default_rng(0).normal(size=(12, 2))
+    values, at = points[:, 0] * points[:, 1], np.array([[0.1, 0.2]])
+    plain = getattr(ours, name)(points, values)
+    assert isinstance(plain, getattr(si, name))
+    np.testing.assert_array_equal(plain(at), getattr(si, name)(points, values)(at))
+    for f, x in ((lambda v: getattr(ours, name)(points, v)(at), values), (plain, at)):
+        with pytest.raises(UnsupportedError, match=rf"scipy\.interpolate\.{name} was called on a") as caught:
+            da.jvp(f, (x,), (x,))
+        assert caught.value.instead
+
+
+@pytest.mark.parametrize("name", ["InterpolatedUnivariateSpline", "UnivariateSpline"])
+def test_fitpack_is_refused_by_name(name: str) -> None:
+    x = np.arange(6.0)
+    with pytest.raises(UnsupportedError, match="CubicSpline"):
+        da.grad(lambda y: getattr(ours, name)(x, y)(1.5))(x**2)
+    assert abs(getattr(ours, name)(x, x**2)(1.5) - 2.25) < 0.1
