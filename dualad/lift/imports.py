@@ -21,16 +21,17 @@ __all__ = ["redirect_imports"]
 
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 
-# A code object (its id, not what it says) and a table -> the code with other imports; None if there is none to change.
-_made: dict[tuple[int, str], types.CodeType | None] = {}
+# A code object (its id, not what it says), its package, and a table -> the code with other imports; None if unchanged.
+_made: dict[tuple[int, str | None, str], types.CodeType | None] = {}
 
 
 def redirect_imports(code: types.CodeType, package: str | None, table: Table) -> types.CodeType | None:
     """Return code whose imports of redirected modules reach their counterparts, or None if it has none.
 
-    Modules of its own ``package`` that it imports are loaded now, so that their names can be swapped with all others.
+    Modules of its own ``package`` that it imports are loaded now, so that their names can be swapped with all others;
+    none if ``package`` is None.
     """
-    key = id(code), table.mark
+    key = id(code), package, table.mark
     if key not in _made:
         _made[key] = _change(code, package, table)
         weakref.finalize(code, _made.pop, key, None)

@@ -42,8 +42,8 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
         method of an object, a partial, or an object that can be called.
     modules : list of str or module, or ``"all"``, optional
         Further modules and packages that ``f`` calls, beside its own package (or the folder of its file), which is
-        always reached. ``"all"`` means every module of Python code outside the standard library, NumPy, SciPy and
-        dualad.
+        always reached. ``"all"`` means every loaded module of Python code outside the standard library, NumPy, SciPy
+        and dualad.
 
     Returns
     -------

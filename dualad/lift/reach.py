@@ -157,7 +157,8 @@ class _Scope:
                 while loaded != len(sys.modules):  # a search loads what functions would import when they are called
                     loaded = len(sys.modules)
                     self.namespaces = _namespaces(self.roots, self.modules)
-                    self.places = look_through(self.namespaces, self.roots, self.table())
+                    loads = self.modules != _ALL  # which would load what others have left unloaded on purpose
+                    self.places = look_through(self.namespaces, self.roots, self.table(), loads)
                 if is_quiet():
                     self._note()
                 else:  # what is there now is not what will be

@@ -17,7 +17,7 @@ from ..base.reach import DEEP, parts
 from ..boundary.transformed import Transformed
 from .imports import redirect_imports
 from .places import MISSING, Attribute, Place, original_in
-from .targets import Table
+from .targets import Table, top
 
 __all__ = ["look_into", "look_through"]
 
@@ -41,13 +41,16 @@ def look_into(f: Any, reaches: Callable[[dict], bool], table: Table) -> tuple[li
     return list(search.globals.values()), search.places
 
 
-def look_through(namespaces: list[dict], roots: Iterable[dict], table: Table) -> list[Place]:
+def look_through(namespaces: list[dict], roots: Iterable[dict], table: Table, loads: bool = True) -> list[Place]:
     """Return the places in the globals of modules, and in the functions, classes, objects and containers they hold.
 
-    Python's own names are shadowed where code mentions them, and in ``roots`` in any case.
+    Python's own names are shadowed where code mentions them, and in ``roots`` in any case. What functions import from
+    their own package when they are called is loaded now if ``loads``, and in the packages of ``roots`` in any case.
     """
     ids, names = {id(n) for n in namespaces}, {n.get("__name__", "builtins") for n in namespaces}
     search = _Search(lambda n: id(n) in ids, lambda cls: cls.__module__ in names, table, everything=True)
+    if not loads:
+        search.loading = {top(n.get("__package__")) for n in roots}
     for namespace in namespaces:
         for name, held in list(namespace.items()):
             search.entry(namespace, name, held, 0)
@@ -72,6 +75,8 @@ class _Search:
         #: id of globals -> the names that code running in them mentions
         self.mentioned: dict[int, set[str]] = {}
         self.seen: dict[int, Any] = {}
+        #: the packages whose functions have what they import from it loaded; all if None
+        self.loading: set[str] | None = None
 
     def look(self, make: type[Place], owner: Any, key: Any, held: Any, far: int) -> None:
         """Note a place if what it holds is replaced, and go into it otherwise."""
@@ -94,6 +99,8 @@ class _Search:
             self.function(x, far)
         elif isinstance(x, type):
             self.class_(x, far)
+        elif type(x) is dict and "__name__" in x and "__spec__" in x:
+            return  # the globals of a module: searched if they are reached, and else nobody's to change
         elif self.everything or type(x) not in (dict, list, tuple):
             owned = self.owns(type(x))
             for kind, owner, key, held in parts(x):
@@ -117,7 +124,8 @@ class _Search:
             self.globals[id(namespace)] = namespace
             code = original_in(f, "__code__", f.__code__)
             _mention(code, self.mentioned.setdefault(id(namespace), set()))
-            other = redirect_imports(code, namespace.get("__package__"), self.table)
+            package = namespace.get("__package__")
+            other = redirect_imports(code, package if self._loads(package) else None, self.table)
             if other is not None:
                 self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
             if f.__defaults__:
@@ -133,6 +141,9 @@ class _Search:
                 self.look(Attribute, owner, "cell_contents", held, far)
             elif owner is f.__kwdefaults__:
                 self.entry(owner, key, held, far)
+
+    def _loads(self, package: str | None) -> bool:
+        return self.loading is None or top(package) in self.loading
 
     def class_(self, cls: type, far: int) -> None:
         open_ = cls.__flags__ & _HEAP and not cls.__flags__ & _IMMUTABLE and type(cls).__setattr__ is type.__setattr__

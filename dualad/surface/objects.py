@@ -147,6 +147,7 @@ def join(x: np.ndarray):
 
 # ── where NumPy can't compute with them ──────────────────────────────────────────────────────────────────────────
 
+_OBJECT_DTYPE = type(np.dtype(object))
 #: instructions by which Python code raises; whatever else fails was a call of compiled code, which has no frame
 _RAISING = {dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]}
 
@@ -197,11 +198,18 @@ def _function_holding_objects(frames: list[FrameType]) -> str | None:
     inside: list[FrameType] = []
     while frames and frames[-1].f_code.co_filename.startswith(_NUMPY):
         inside, frames = [frames[-1], *inside], frames[:-1]
-    if not any([holds_objects(value) for frame in inside for value in list(frame.f_locals.values())]):
+    held = _locals(inside)
+    # A function of dtypes (np.finfo) was asked about theirs, by code that has such an array.
+    of_dtype = any([value is np.object_ or type(value) is _OBJECT_DTYPE for value in held])
+    if not any(map(holds_objects, held)) and not (of_dtype and any(map(holds_objects, _locals(frames[-1:])))):
         return None
     first = inside[0]
     name = first.f_code.co_name.removeprefix("_")
     return f"np.{type(first.f_locals['self']).__name__ if name == '_call__' else name}"  # np.vectorize(...)
+
+
+def _locals(frames: list[FrameType]) -> list:
+    return [value for frame in frames for value in list(frame.f_locals.values())]
 
 
 def holds_objects(x: object) -> bool:

@@ -6,6 +6,7 @@ Not for: published packages (``tests/packages``), or what is left behind (``test
 from __future__ import annotations
 
 import asyncio
+import builtins
 import functools
 import importlib
 import math
@@ -431,6 +432,37 @@ def test_weak_proxies_in_modules_stay_what_they_are(monkeypatch):
     f = da.lift(lambda x: np.array([x, 1.0]) @ np.ones(2) + module.inside[1](1)[0], modules="all")
     assert da.grad(f)(2.0) == 1.0
     assert module.inside[1] is np.zeros and type(module.gone) in weakref.ProxyTypes
+
+
+def test_modules_that_hold_the_globals_of_others_change_none(monkeypatch):
+    """Interpreters of formulas keep Python's own names, and NumPy's, in a dict."""
+    module, during = types.ModuleType("holds_globals"), []
+    module.__dict__.update(python=vars(builtins), numpy=vars(np), each=[vars(math)], __file__="x.py")
+    monkeypatch.setitem(sys.modules, "holds_globals", module)
+    before = builtins.isinstance, np.zeros, math.sin
+
+    def f(x):
+        during.append((module.python["isinstance"], module.numpy["zeros"], module.each[0]["sin"]))
+        return np.array([x, 1.0]) @ np.ones(2)
+
+    assert da.grad(da.lift(f, modules="all"))(2.0) == 1.0
+    assert during == [before]
+
+
+def test_every_loaded_module_is_reached_and_none_is_loaded_for_it(tmp_path, monkeypatch):
+    package = tmp_path / "loads_later"
+    package.mkdir()
+    (package / "__init__.py").write_text("def f(x):\n    from .later import g\n    return g(x)\n")
+    (package / "later.py").write_text(
+        "import numpy as np\ndef g(x):\n    b = np.zeros(1)\n    b[0] = x * x\n    return b[0]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    f = importlib.import_module("loads_later").f
+    assert da.grad(da.lift(lambda x: 3.0 * x, modules="all"))(2.0) == 3.0
+    assert "loads_later.later" not in sys.modules
+    assert da.grad(da.lift(lambda x: f(x), modules="loads_later"))(2.0) == 4.0
+    for name in ("loads_later", "loads_later.later"):
+        monkeypatch.delitem(sys.modules, name)
 
 
 def test_the_methods_that_distributions_keep_to_themselves_are_scipys():

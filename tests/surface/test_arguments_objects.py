@@ -195,7 +195,17 @@ def test_only_failures_of_compiled_code_are_about_objects() -> None:
         pair = np.array([x, 1.0])
         return int("object") + pair
 
-    for f, kind in ((held, ConversionError), (raises, TypeError), (parses, ValueError)):
+    def asks(x):
+        pair = np.array([x, 1.0])
+        return pair * np.finfo(pair.dtype).eps
+
+    def mistaken(x):
+        return x * np.finfo(np.object_).eps
+
+    for f, kind in (
+        (held, ConversionError), (raises, TypeError), (parses, ValueError), (asks, ConversionError),
+        (mistaken, ValueError),
+    ):  # fmt: skip
         with pytest.raises(kind) as info:
             da.jvp(f, (0.3,), (1.0,))
         assert type(info.value) is kind
