@@ -275,7 +275,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "scipy-coverage.md": scipy_page,
     **{
         f"usage-{command}.txt": partial(usage, command)
-        for command in ("check", "jacobian", "trace", "explain", "ops", "bug", "help")
+        for command in ("check", "jacobian", "trace", "explain", "ops", "migrate", "bug", "help")
     },
 }
 

@@ -79,6 +79,14 @@ exit status:
   0 nothing is refused, 1 something is (or the function failed, has another value when it is watched, or does what
   --fail-on names), 2 bad usage
 """
+_MIGRATE = """\
+examples:
+  dualad migrate autograd model.py                                  what would change, as a diff
+  dualad migrate jax src --write                                    change all files of a folder
+
+exit status:
+  0 nothing is left to decide, 1 something is: a comment stands above it, 2 bad usage
+"""
 _BUG = """\
 exit status:
   0 the fault does not occur here, 1 it does, 2 bad usage
@@ -218,6 +226,14 @@ def _parser() -> argparse.ArgumentParser:
     add = command("bug", "replay a fault of the compiler", about, _BUG).add_argument
     add("file", metavar="FILE", help="the report")
     add("--full", action="store_true", help="print all of a long program")
+
+    about = (
+        "Rewrite imports and names of autograd or JAX: what would change is printed as a diff, unless it is written."
+    )
+    add = command("migrate", "rewrite programs that use autograd or JAX", about, _MIGRATE).add_argument
+    add("library", choices=("autograd", "jax"), help="what the programs are written for")
+    add("files", nargs="+", metavar="FILE", help="programs, or folders of them")
+    add("--write", action="store_true", help="change the files")
 
     about = "Print what an error means, an example that raises it, and what to write instead."
     says = "as the message begins with: DAD012; all by default"
