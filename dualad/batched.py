@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .base.asking import by_name, for_text
+from .core.above import ABOVE
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
@@ -165,6 +166,8 @@ class Batched(Tracer):
     def __bool__(self):
         if self.shape != ():
             return super().__bool__()
+        if self.level.objects and self.dtype.kind != "b":
+            ABOVE.truth(self)
         agreed = self.concretize("the truth value of a batched scalar (if, while, and, or, assert)")
         return super().__bool__() if agreed is None else bool(agreed)
 

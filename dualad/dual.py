@@ -19,6 +19,7 @@ import numpy as np
 from .base.asking import for_text
 from .base.frames import public
 from .boundary.boundary import running
+from .core.above import ABOVE
 from .core.aval import aval_of, is_inexact
 from .core.capture import check_inside
 from .core.constants import zeros_matching_library
@@ -295,6 +296,8 @@ class Dual(Tracer):
     def __bool__(self):
         if not self.level.open:
             raise escaped(self.level, "bool() (if, while, and, or, assert)", self)
+        if self.level.objects and self.dtype.kind != "b":
+            ABOVE.truth(self)
         return bool(self._primal)
 
     def __int__(self):

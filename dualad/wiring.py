@@ -10,6 +10,7 @@ from .core.tables import LIBRARIES, Library
 from .memory.memory import target
 from .surface.arguments import operand
 from .surface.foreign import about_sparse, array_for_scipy, last_counterpart
+from .surface.loops import truth
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
 from .surface.unsupported import handler_of
@@ -20,6 +21,7 @@ ABOVE.operand = operand
 ABOVE.target = target
 ABOVE.object_array = object_array
 ABOVE.objects = about_objects
+ABOVE.truth = truth
 ABOVE.sparse = about_sparse
 ABOVE.mirrored = last_counterpart
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's

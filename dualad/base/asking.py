@@ -22,10 +22,14 @@ from .frames import PACKAGE
 if TYPE_CHECKING:
     from dis import Instruction
 
-__all__ = ["by_name", "for_text"]
+__all__ = ["UNKNOWN", "by_name", "called", "for_text"]
+
+#: something is called, and its name does not tell what
+UNKNOWN = object()
 
 _METHODS = frozenset({"__complex__", "__float__", "__int__", "_convert", "by_name", "for_text"})
 _FORMATTING = ("%",)
+_CALLS = ("CALL", "PRECALL")
 
 #: (code, offset of an instruction) -> the names that lead to what is called there, or None
 _known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
@@ -42,6 +46,15 @@ def for_text() -> bool:
     return _calling_frame()[1] == _FORMATTING
 
 
+def called(frame: FrameType, offset: int) -> Any:
+    """Return what an instruction of a frame calls, ``UNKNOWN`` if its name does not tell, None if it is no call."""
+    names = _names_at(frame.f_code, offset)
+    if names is None:
+        dis = importlib.import_module("dis")
+        return UNKNOWN if dis.opname[frame.f_code.co_code[offset]].startswith(_CALLS) else None
+    return None if names == _FORMATTING else (_value(frame, names) or UNKNOWN)
+
+
 def _calling_frame() -> tuple[Any, tuple[str, ...] | None]:
     """Return the frame that asks a tensor for a number, and the names that lead to what it calls to do so."""
     frame: FrameType | None = sys._getframe(2)
@@ -50,12 +63,16 @@ def _calling_frame() -> tuple[Any, tuple[str, ...] | None]:
         frame = frame.f_back
     if frame is None:
         return None, None
-    place = frame.f_code, frame.f_lasti
+    return frame, _names_at(frame.f_code, frame.f_lasti)
+
+
+def _names_at(code: CodeType, offset: int) -> tuple[str, ...] | None:
+    place = code, offset
     if place not in _known:
         if len(_known) > 1000:
             _known.clear()
-        _known[place] = _names_called(*place)
-    return frame, _known[place]
+        _known[place] = _names_called(code, offset)
+    return _known[place]
 
 
 def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
@@ -72,7 +89,7 @@ def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
     if call.opname == "BINARY_OP":
         return _FORMATTING if call.argrepr in ("%", "%=") else None
     begin, end = _span(call)
-    if not call.opname.startswith(("CALL", "PRECALL")) or begin is None:  # Python 3.11 calls in two steps, or in one
+    if not call.opname.startswith(_CALLS) or begin is None:  # Python 3.11 calls in two steps, or in one
         return None
     names: list[str] = []
     for step in reversed(before):
@@ -96,7 +113,7 @@ def _span(step: Instruction) -> tuple[Any, Any]:
 
 
 def _value(frame: FrameType, names: tuple[str, ...]) -> Any:
-    """Return what a name, or an attribute of a module, stands for in a frame; None if it can't be told."""
+    """Return what a name, or an attribute of a module or an array, stands for in a frame; None if it can't be told."""
     first, *rest = names
     for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
         if first in scope:
@@ -105,9 +122,12 @@ def _value(frame: FrameType, names: tuple[str, ...]) -> Any:
     else:
         return None
     for name in rest:
-        if not isinstance(value, ModuleType):
+        if isinstance(value, ModuleType):
+            value = vars(value).get(name)
+        elif type(value) in (np.ndarray, np.ufunc):
+            value = getattr(value, name, None)
+        else:
             return None
-        value = vars(value).get(name)
     return value
 
 

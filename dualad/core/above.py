@@ -30,6 +30,8 @@ class _Above:
     target: Callable[[Any, Any, str], Any]
     #: what NumPy's ``np.asarray`` gets of a tensor, told whether to copy
     object_array: Callable[[Any, bool | None], np.ndarray]
+    #: refuse the truth of a number where NumPy's loop over an object array makes a number of it
+    truth: Callable[[Any], None]
     #: better words for an error about an object array, or about a sparse matrix; None for other errors
     objects: Callable[[BaseException], DualadError | None]
     sparse: Callable[[BaseException], DualadError | None]

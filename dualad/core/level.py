@@ -29,7 +29,7 @@ class Level:
         Name of the transform, for messages.
     """
 
-    __slots__ = ("__weakref__", "function", "number", "open", "transform")
+    __slots__ = ("__weakref__", "function", "number", "objects", "open", "transform")
 
     #: whether its tensors stand for vectors in a linear program
     linear = False
@@ -38,6 +38,8 @@ class Level:
         self.number = next(_numbers)
         self.transform = transform
         self.open = True
+        #: whether NumPy has object arrays of its tensors, whose loops call their Python operators
+        self.objects = False
         #: what the transform was given, for messages
         self.function: Any = None
 

@@ -133,12 +133,6 @@ class Tracer:
                 " dualad.numpy.zeros(n), build it with np.stack([...]), cast with x.astype(dtype), or use"
                 " dualad.stop_gradient(x) if the number alone is wanted",
             )
-        if self.dtype.kind == "c":
-            raise ConversionError(
-                f"a complex {self._kind()} of shape {self.shape} was given to np.array/np.asarray.",
-                "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
-                "join complex values with np.stack([...]) or np.concatenate([...])",
-            )
         return ABOVE.object_array(self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────

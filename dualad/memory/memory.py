@@ -448,6 +448,7 @@ class Topmost:
 
     __slots__ = ("transform",)
     number = math.inf
+    objects = False
     open = True
     linear = False
 

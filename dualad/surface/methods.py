@@ -26,6 +26,7 @@ from ..memory.order import reshape_in_place
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
+from .loops import compared, complex_met, rounding
 
 __all__ = ["ARITHMETIC"]
 
@@ -47,12 +48,18 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
             return _prepared(self, other, False)
         if isinstance(other, Tracer):
             return (self if self.level.number >= other.level.number else other).process(op, (self, other), OPERATOR)
-        if type(other) in PLAIN and not (type(other) is np.ndarray and other.dtype.kind == "O"):
+        kind = type(other)
+        if kind in PLAIN and not (kind is np.ndarray and other.dtype.kind == "O"):
+            if kind is complex and self.level.objects:
+                complex_met(self)
             return self.process(op, (self, other), OPERATOR)
         return _prepared(self, other, False)
 
     def reflected(self, other):
-        if type(other) in PLAIN and not (everywhere or (type(other) is np.ndarray and other.dtype.kind == "O")):
+        kind = type(other)
+        if kind in PLAIN and not (everywhere or (kind is np.ndarray and other.dtype.kind == "O")):
+            if kind is complex and self.level.objects:
+                complex_met(self)
             return self.process(op, (other, self), OPERATOR)
         return _prepared(self, other, True)
 
@@ -78,7 +85,12 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         other = operand(other)
         return bind(op, (other, self) if swap else (self, other), NO_PARAMS)
 
-    setattr(Tracer, f"__{name}__", forward)
+    def comparison(self, other):
+        if self.level.objects:
+            compared(self, other)
+        return forward(self, other)
+
+    setattr(Tracer, f"__{name}__", comparison if name in _COMPARISONS else forward)
     if name in ARITHMETIC:
         setattr(Tracer, f"__r{name}__", reflected)
 
@@ -441,7 +453,7 @@ def _round_to(name: str, function) -> None:
         if self.shape:
             raise TypeError(f"type {type(self).__name__} of shape {self.shape} doesn't define {name}")
         value = function(self)
-        return value if isinstance(value, Tracer) else int(value)
+        return value if isinstance(value, Tracer) or (self.level.objects and rounding()) else int(value)
 
     method.__name__ = name
     setattr(Tracer, name, method)

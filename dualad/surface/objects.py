@@ -17,8 +17,10 @@ from types import FrameType
 
 import numpy as np
 
+from ..base.asking import called
 from ..base.frames import PACKAGE, is_users, user_level
-from ..core.tracer import Tracer
+from ..core.level import Level
+from ..core.tracer import Tracer, layers
 from ..errors import (
     ArgumentTypeError,
     ConversionError,
@@ -29,11 +31,12 @@ from ..errors import (
 )
 from ..memory.memory import lent
 
-__all__ = ["about_objects", "holds_objects", "join", "object_array"]
+__all__ = ["NUMPY", "about_objects", "holds_objects", "join", "object_array", "refusal"]
 
 
 _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
-_NUMPY = os.path.dirname(os.path.realpath(np.__file__)) + os.sep
+#: the folder of NumPy's code
+NUMPY = os.path.dirname(os.path.realpath(np.__file__)) + os.sep
 
 _WAY_OUT = (
     "run the function through dualad.lift(f), which leaves it as it is, or write `import dualad.numpy as np` where the"
@@ -48,7 +51,7 @@ _WHY = (
 
 
 class _Site(threading.local):
-    """Where this thread has last had objects made of tensors: the instruction, and how many there were."""
+    """Where this thread has last had objects made of tensors: the instruction, how many there were, and the level."""
 
     place: tuple | None = None
     file: str = ""
@@ -56,6 +59,7 @@ class _Site(threading.local):
     registry: dict | None = None
     entries: int = 0
     noted: bool = False
+    level: Level | None = None
 
 
 _site = _Site()
@@ -75,7 +79,20 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
             "use np.lib.stride_tricks.sliding_window_view for windows, np.broadcast_to to repeat, np.diagonal, or an"
             " index: x[np.arange(n)[:, None] + np.arange(m)]",
         )
+    if x.dtype != np.float64:
+        read = "if a plain array was indexed with it, make that a tensor: np.asarray(array, like=x)[x]; else "
+        raise ConversionError(
+            f"a {x._kind()} of shape {x.shape} and dtype {x.dtype} was given to np.array/np.asarray.",
+            "NumPy would build an array of Python objects, which forgets the dtype: what it computes is right for"
+            " float64 only, and .real and .imag are never those of complex values",
+            f"{read if x.dtype.kind in 'biu' else ''}{_WAY_OUT}; x itself needs no np.asarray, and np.stack([...]) or"
+            " np.concatenate([...]) join values",
+        )
     _count(x, frame)
+    for layer in layers(x):
+        if isinstance(layer, Tracer) and isinstance(layer.level, Level):
+            layer.level.objects = True
+    _site.level = x.level
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
         out[index] = x[index] if index else x
@@ -118,7 +135,10 @@ def join(x: np.ndarray):
     items = x.ravel().tolist()
     if not any(isinstance(item, Tracer) for item in items):
         if all(isinstance(item, (int, float, complex, np.generic)) for item in items):
-            return np.array(items).reshape(x.shape)
+            out = np.array(items).reshape(x.shape)
+            # What NumPy makes of an array of objects itself (np.sign, .imag, np.zeros_like) has Python's integers.
+            made = _site.level is not None and _site.level.open
+            return out.astype(np.float64) if made and out.dtype.kind == "i" else out
         raise ArgumentTypeError(
             f"an object array of shape {x.shape} holds {type(items[0]).__name__ if items else 'nothing'}.",
             "only arrays of numbers can be computed with",
@@ -131,6 +151,8 @@ def join(x: np.ndarray):
                 "only arrays whose entries are numbers can be joined into one tensor",
                 "build the array with np.stack or np.concatenate",
             )
+    if any([type(item) is complex for item in items]):
+        raise refusal("an array of Python objects holds complex numbers of Python's beside tensors")
     message = (
         f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
         " into one tensor. np.stack([...]) does the same directly and much faster; `import dualad.numpy as np` and"
@@ -165,7 +187,7 @@ def about_objects(error: BaseException) -> DualadError | None:
     if name is None and not (places and _computed_with_objects(error, *places[-1])):
         return None
     kind = PlainBufferError if isinstance(error, PlainBufferError) else ConversionError
-    return _refusal(f"{name or 'NumPy'} was given an array of Python objects ({text})", kind)
+    return refusal(f"{name or 'NumPy'} was given an array of Python objects ({text})", kind)
 
 
 def _computed_with_objects(error: BaseException, frame: FrameType, instruction: int) -> bool:
@@ -176,6 +198,8 @@ def _computed_with_objects(error: BaseException, frame: FrameType, instruction: 
     made = _site.place or (None, None)
     if made[:2] == (id(frame), instruction):
         return True
+    if isinstance(error, AttributeError):
+        return _is_method_of_loop(error, frame, instruction)
     if not isinstance(error, TypeError) or isinstance(error, DualadError):
         return False
     if frame.f_code.co_code[instruction] in _RAISING or frame.f_code.co_filename.startswith(PACKAGE):
@@ -183,7 +207,13 @@ def _computed_with_objects(error: BaseException, frame: FrameType, instruction: 
     return made[0] == id(frame) or any(map(holds_objects, frame.f_locals.values()))
 
 
-def _refusal(what: str, kind: type[DualadError]) -> DualadError:
+def _is_method_of_loop(error: AttributeError, frame: FrameType, instruction: int) -> bool:
+    """Whether NumPy's loop asked an entry for the method that has the ufunc's name: no code says ``entry.hypot``."""
+    return called(frame, instruction) is not None and isinstance(getattr(np, error.name or "", None), np.ufunc)
+
+
+def refusal(what: str, kind: type[DualadError] = ConversionError) -> DualadError:
+    """Return the error for what NumPy can't do, or would do wrong, with an object array of tensors."""
     return kind(
         f"{what}; if np.array or np.asarray built it of tensors and numbers:",
         _WHY,
@@ -196,7 +226,7 @@ def _function_holding_objects(frames: list[FrameType]) -> str | None:
     while frames and frames[-1].f_code.co_filename.startswith(PACKAGE):
         frames = frames[:-1]
     inside: list[FrameType] = []
-    while frames and frames[-1].f_code.co_filename.startswith(_NUMPY):
+    while frames and frames[-1].f_code.co_filename.startswith(NUMPY):
         inside, frames = [frames[-1], *inside], frames[:-1]
     held = _locals(inside)
     # A function of dtypes (np.finfo) was asked about theirs, by code that has such an array.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.aval import Array, Axis, DType, Shape
 from ..core.tracer import Tracer
-from ..errors import UnsupportedError
+from ..errors import ConversionError, UnsupportedError
 from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, writer
 from ..memory.order import convert_like_numpy, second
 from ..ops import shaping
@@ -170,6 +170,12 @@ def astype(
     x: Array, dtype: DType, /, *, copy: bool | None = True, device: Any = None, order: str | None = "K"
 ) -> Array:
     dtype = np.dtype(dtype)
+    if dtype.hasobject and isinstance(x, Tracer):
+        raise ConversionError(
+            f"a {x._kind()} of shape {x.shape} was to have dtype {dtype}.",
+            "Python objects in lanes or beside tangents are no numbers to compute with",
+            "leave the dtype as it is; a list holds tensors of any shape",
+        )
     if x.dtype != dtype:
         out = in_order(shaping.astype(x, dtype=dtype), order)
         return out if x.shape or is_scalar(x) else as_array(out)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.contexts import active, everywhere, in_use
 from ..core.level import Level, escaped
@@ -316,6 +317,8 @@ class Staged(Tracer):
         return self.level.decide(self.variable, what) if self.level.open else None
 
     def __bool__(self):
+        if self.level.objects and self.dtype.kind != "b":
+            ABOVE.truth(self)
         known = self.concretize("the truth value of a traced scalar (if, while, and, or, assert)")
         return super().__bool__() if known is None else bool(known)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import DualadError
+from dualad.errors import ConversionError, DualadError
 
 PRIMALS = [0.5, 0.0, 1j, 1 + 1j, 2]
 OTHERS = [
@@ -116,11 +116,11 @@ def test_functions(f):
 
 def test_beside_others_in_a_list_a_python_number_is_a_float64():
     x = np.float32(0.5)
-    for f in (lambda x: np.array([x, 1.0]), lambda x: np.stack([x, 1.0]), lambda x: da.numpy.array([x, 1.0])):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value, t = da.jvp(f, (x,), (np.float32(1),))
+    for f in (lambda x: np.stack([x, 1.0]), lambda x: da.numpy.array([x, 1.0])):
+        value, t = da.jvp(f, (x,), (np.float32(1),))
         assert value.dtype == t.dtype == f(x).dtype == np.float64
+    with pytest.raises(ConversionError, match="float32"):
+        da.jvp(lambda x: np.array([x, 1.0]), (x,), (np.float32(1),))
 
 
 @pytest.mark.parametrize("name", sorted({t.__name__ for t in np.sctypeDict.values()} & set(dir(da.numpy))))
