@@ -120,7 +120,7 @@ def vmap(
         raise ArgumentError(
             f"vmap: randomness={randomness!r}.", "there are three ways", "use 'error', 'same' or 'different'"
         )
-    chunks = Chunking("vmap", chunk_size, max_memory, executor)
+    chunks = Chunking("vmap", chunk_size, max_memory, executor, progress)
     _check_axis_name(axis_name, chunks)
     if executor is not None and randomness != "error":
         raise ArgumentError(
@@ -152,11 +152,11 @@ def vmap(
         job = _Lanes(f, treedef, shared, strides, size, (branches, max_splits, randomness))
         where = f"vmap({name})"
         refuse_traced(leaves, executor, where)
-        if chunks.is_whole and not progress:
+        if chunks.is_whole:
             parts = [job(0, size, *across)]
         else:
             cut = lambda ranges: [tuple([x[start:stop] for x in across]) for start, stop in ranges]
-            parts = chunks.run(Plan(job, size, cut, where, "lanes", f, each=4), progress)
+            parts = chunks.run(Plan(job, size, cut, where, "lanes", f, each=4))
         out_tree = _one_structure([p.tree for p in parts], name)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         # What was computed elsewhere may have come back read-only; joining makes it the caller's own.
@@ -393,7 +393,7 @@ def _check_axis_name(axis_name, chunks: Chunking) -> None:
         )  # fmt: skip
     if not chunks.is_whole:
         raise ArgumentError(
-            f"vmap: axis_name={axis_name!r} was given together with chunk_size, max_memory or executor.",
+            f"vmap: axis_name={axis_name!r} was given together with chunk_size, max_memory, executor or progress.",
             "a collective needs all lanes of the axis at once",
             "leave one of them out",
         )

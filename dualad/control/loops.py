@@ -307,13 +307,13 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
         return None, f(x)
 
     step.__name__ = name_of(f)
-    chunks = Chunking("map", chunk_size, None, executor)
+    chunks = Chunking("map", chunk_size, None, executor, progress)
     if executor is not None or (progress and not is_traced(flatten(xs)[0])):
-        return _map_over(f, xs, chunks, progress)
+        return _map_over(f, xs, chunks)
     return scan(step, None, xs)[1]
 
 
-def _map_over(f: Callable, xs: Any, chunks: Chunking, progress: bool) -> Any:
+def _map_over(f: Callable, xs: Any, chunks: Chunking) -> Any:
     """Map by the workers of an executor, or here with a bar."""
     where = f"map({name_of(f)})"
     refuse_traced(xs, chunks.executor, where)
@@ -322,7 +322,7 @@ def _map_over(f: Callable, xs: Any, chunks: Chunking, progress: bool) -> Any:
         functools.partial(_map_rows, f, template), _steps(xs, arrays, template, None),
         lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,
     )  # fmt: skip
-    parts = chunks.run(plan, progress)
+    parts = chunks.run(plan)
     trees = [part.tree for part, _ in parts]
     if any([t != trees[0] for t in trees]):
         raise TreeError(

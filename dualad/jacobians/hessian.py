@@ -36,7 +36,7 @@ DIRECTIONS = 128
 def hessian(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.
 
@@ -48,6 +48,8 @@ def hessian(
         How many columns, or about how many bytes, to compute at a time; all by default.
     executor : Executor, optional
         Whose workers compute the columns, as for :func:`dualad.jacfwd` of the gradient.
+    progress : bool
+        Whether to show a bar on a terminal, as for :func:`dualad.jacfwd`.
 
     Returns
     -------
@@ -71,20 +73,21 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    return _second(f, Options("hessian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic))
+    options = Options("hessian", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic)
+    return _second(f, options)
 
 
 @transform
 def value_and_hessian(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Hessian.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, progress
         As for :func:`hessian`.
 
     Returns
@@ -106,7 +109,16 @@ def value_and_hessian(
     (8.0, 12.0)
     """
     options = Options(
-        "value_and_hessian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, with_value=True
+        "value_and_hessian",
+        chunk_size,
+        max_memory,
+        executor,
+        progress,
+        argnums,
+        argnames,
+        has_aux,
+        holomorphic,
+        with_value=True,
     )
     return _second(f, options)
 
@@ -276,7 +288,7 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    options = Options("hessian_diag", chunk_size, max_memory, executor, argnums, argnames, has_aux)
+    options = Options("hessian_diag", chunk_size, max_memory, executor, False, argnums, argnames, has_aux)
     return from_diagonal(lambda diagonal: diagonal, f, options)
 
 

@@ -39,7 +39,7 @@ __all__ = [
 def jacfwd(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, column by column in one batched forward pass.
 
@@ -62,6 +62,8 @@ def jacfwd(
         Whose workers compute the columns, as for :func:`dualad.vmap`; without ``chunk_size`` there is one chunk a
         worker. ``f`` is sent to them and runs once per chunk, as it does here. With more chunks than workers, or if
         ``f`` can't be sent or is larger than 64 MB, ``f`` is linearized here, once, and its linear program is sent.
+    progress : bool
+        Whether to show a bar on a terminal; without ``chunk_size`` the columns then run in a hundred chunks.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    options = Options("jacfwd", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic)
+    options = Options("jacfwd", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic)
     return derivative(forward, f, options)
 
 
@@ -90,13 +92,13 @@ def jacfwd(
 def value_and_jacfwd(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by forward mode.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, progress
         As for :func:`jacfwd`.
 
     Returns
@@ -119,7 +121,16 @@ def value_and_jacfwd(
     (array([1., 9.]), array([2., 6.]))
     """
     options = Options(
-        "value_and_jacfwd", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, with_value=True
+        "value_and_jacfwd",
+        chunk_size,
+        max_memory,
+        executor,
+        progress,
+        argnums,
+        argnames,
+        has_aux,
+        holomorphic,
+        with_value=True,
     )
     return derivative(forward, f, options)
 
@@ -212,7 +223,7 @@ def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str
 def jacrev(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, row by row in one batched reverse pass.
 
@@ -227,6 +238,8 @@ def jacrev(
     executor : Executor, optional
         As for :func:`jacfwd`, but ``f`` is linearized here in any case, and its linear program is sent (where it is
         larger than 64 MB, ``f`` is, and each worker linearizes it).
+    progress : bool
+        As for :func:`jacfwd`, of rows.
 
     Returns
     -------
@@ -249,7 +262,16 @@ def jacrev(
            [4., 0., 2.]])
     """
     options = Options(
-        "jacrev", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, allows_complex=True
+        "jacrev",
+        chunk_size,
+        max_memory,
+        executor,
+        progress,
+        argnums,
+        argnames,
+        has_aux,
+        holomorphic,
+        allows_complex=True,
     )
     return derivative(reverse, f, options)
 
@@ -258,13 +280,13 @@ def jacrev(
 def value_and_jacrev(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
+    executor: Any = None, progress: bool = False,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by reverse mode.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, progress
         As for :func:`jacrev`.
 
     Returns
@@ -290,6 +312,7 @@ def value_and_jacrev(
         chunk_size,
         max_memory,
         executor,
+        progress,
         argnums,
         argnames,
         has_aux,
@@ -337,7 +360,7 @@ class jacobian:
     ----------
     f : callable
         The function, in plain NumPy, of any trees.
-    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, progress
         As for :func:`jacfwd`.
     mode : {"auto", "forward", "reverse"}
         ``"auto"`` chooses.
@@ -365,14 +388,14 @@ class jacobian:
     def __init__(
         self, f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
         has_aux: bool = False, holomorphic: bool = False, mode: str = "auto", chunk_size: int | None = None,
-        max_memory: int | None = None, executor: Any = None,
+        max_memory: int | None = None, executor: Any = None, progress: bool = False,
     ) -> None:  # fmt: skip
         check_callable(f, "jacobian")
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
         self._f, self._mode = f, mode
         self._options = Options(
-            "jacobian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic,
+            "jacobian", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic,
             allows_complex=mode != "forward",
         )  # fmt: skip
         named(self, f, "jacobian")

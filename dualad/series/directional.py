@@ -141,7 +141,7 @@ def laplacian(
         raise ArgumentError(
             f"laplacian: method={method!r}.", "there are two ways to compute it", 'use "taylor" or "hessian"'
         )
-    options = Options("laplacian", chunk_size, max_memory, executor, argnums, argnames, has_aux)
+    options = Options("laplacian", chunk_size, max_memory, executor, False, argnums, argnames, has_aux)
     if method == "hessian" or (method is None and executor is not None):
         trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
         return from_diagonal(trace, f, options)

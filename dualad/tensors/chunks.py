@@ -68,13 +68,14 @@ class Plan:
 class Chunking:
     """How much of a job runs at a time, and by whose workers: ``chunk_size``, ``max_memory`` and ``executor``, checked.
 
-    ``where`` is the transform's name, for messages.
+    ``where`` is the transform's name, for messages; ``progress`` asks for a bar.
     """
 
     where: str
     chunk_size: int | None = None
     max_memory: int | None = None
     executor: Any = None
+    progress: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("chunk_size", self.chunk_size), ("max_memory", self.max_memory)):
@@ -96,7 +97,7 @@ class Chunking:
     @property
     def is_whole(self) -> bool:
         """Whether everything runs at once, and here."""
-        return self.chunk_size is None and self.max_memory is None and self.executor is None
+        return self.chunk_size is None and self.max_memory is None and self.executor is None and not self.progress
 
     def or_chunks_of(self, size: int) -> Self:
         """The same options, with chunks of this size if everything were to run at once."""
@@ -104,13 +105,13 @@ class Chunking:
 
     def here(self) -> Self:
         """The same options for running everything at once, and here."""
-        return replace(self, chunk_size=None, max_memory=None, executor=None)
+        return replace(self, chunk_size=None, max_memory=None, executor=None, progress=False)
 
-    def run(self, plan: Plan, progress: bool = False) -> list:
-        """Results of consecutive ranges that cover ``range(plan.total)``, in order; with a bar on request."""
-        if self.executor is None and not progress:
+    def run(self, plan: Plan) -> list:
+        """Results of consecutive ranges that cover ``range(plan.total)``, in order."""
+        if self.executor is None and not self.progress:
             return in_chunks(plan.run, plan.total, self.chunk_size, self.max_memory, plan.where)
-        return ABOVE.chunked(plan, self.chunk_size, self.max_memory, self.executor, progress)
+        return ABOVE.chunked(plan, self.chunk_size, self.max_memory, self.executor, self.progress)
 
 
 def check_executor(executor: Any, where: str) -> None:

@@ -38,6 +38,22 @@ def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(run, monkeypatch, no_tqdm) ->
             assert text.endswith(" s\n") and "█" * 24 + " 300/300 " in text and "(sin)" in text
 
 
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "jacobian", "hessian", "value_and_jacfwd", "value_and_hessian"])
+def test_derivatives_have_a_bar(name, monkeypatch, no_tqdm) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    f = (lambda x: np.sum(np.sin(x) * x[0])) if "hessian" in name else (lambda x: np.sin(x) * x[0])
+    x = np.linspace(0.1, 1.0, 12)
+    found, alone = getattr(da, name)(f, progress=True)(x), getattr(da, name)(f)(x)
+    assert np.array_equal(found, alone) if isinstance(found, np.ndarray) else np.array_equal(found[1], alone[1])
+    assert " 12/12 " in sys.stderr.getvalue()
+
+
+def test_a_bar_and_collectives_exclude_each_other() -> None:
+    with pytest.raises(da.errors.ArgumentError, match="progress"):
+        da.vmap(lambda x: x - da.pmean(x, "i"), axis_name="i", progress=True)
+
+
 def test_it_counts_what_comes_from_an_executor(monkeypatch, no_tqdm) -> None:
     pytest.importorskip("cloudpickle", reason="sends local functions: pip install dualad[scale]")
     from .doubles import Inline
