@@ -74,6 +74,8 @@ def _count(number: int, noun: str) -> str:
 def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool) -> str:
     size = f": {report.inputs} -> {report.outputs}" if report.outputs else ""
     title = colour(f"{report.target} at {report.point}{size}", "bold", coloured)
+    if report.cause:
+        title += "\n" + colour(textwrap.indent(report.cause, "  "), "red", coloured)
     asked = {"loop" if o.oracle == "numpy" else o.oracle for row in report.rows for o in row.outcomes}
     used = [name for name in _COLUMNS if name in asked]
     # Failures are listed in full below the table; other messages are footnotes, before those of the oracles.

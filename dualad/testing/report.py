@@ -108,6 +108,14 @@ class CheckReport:
         return not any(row.failed for row in self.rows)
 
     @property
+    def cause(self) -> str:
+        """Why the transform computed another function, at which line, what to write; empty where it did not.
+
+        All rows that fail then follow from this one.
+        """
+        return next((row.message for row in self.rows if row.quantity == "value" and row.status == "mismatch"), "")
+
+    @property
     def raised(self) -> dict[str, list[str]]:
         """Each error, with the quantities that it stopped: one usually stops several, and is said once."""
         quantities: dict[str, list[str]] = {}
@@ -126,7 +134,11 @@ class CheckReport:
 
     @property
     def disagreements(self) -> list[str]:
-        """What is wrong and raised nothing."""
+        """What is wrong and raised nothing: the one cause of it all, if there is one."""
+        if self.cause:
+            failed = sum(row.failed for row in self.rows) - 1
+            others = f"\n  Hence: {failed} other rows fail" if failed else ""
+            return [f"{self.target} at {self.point}: {self.cause}{others}"]
         found = []
         for row in self.rows:
             where = f"{self.target} at {self.point}: {row.quantity}"
@@ -135,7 +147,7 @@ class CheckReport:
         return found
 
     def __str__(self) -> str:
-        lines, raised = [], ""
+        lines, raised = [self.cause] if self.cause else [], ""
         for row in self.rows:
             wrong = [o for o in row.outcomes if o.mismatch is not None]
             if wrong:

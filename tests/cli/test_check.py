@@ -253,3 +253,16 @@ def test_what_a_function_prints_stays_out_of_the_json(folder, capsys):
     assert main(["check", str(folder / "chatty.py"), "--json", "-", *FAST]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["ok"] and "hello" in captured.err
+
+
+def test_the_one_cause_stands_above_what_follows_from_it(tmp_path, capsys):
+    file = tmp_path / "asks.py"
+    file.write_text(
+        "import numpy as np\ndef f(x):\n    if hasattr(x, 'level'):\n"
+        "        return np.sum(x**3)\n    return np.sum(x**2)\n"
+    )
+    assert main(["check", f"{file}:f", "--at", "[[1.0, 2.0]]"]) == 1
+    title, cause, line, *_, failed, _, _, hence, _, _ = capsys.readouterr().out.splitlines()
+    assert title.startswith(f"{file}:f at point 1") and cause == "  the value is 5, and 9 under the transform."
+    assert f"{file}:3: if hasattr(x, 'level'):" in line
+    assert failed.startswith("FAILED") and failed.count("disagrees") == 0 and hence.startswith("  Hence: 8 other rows")
