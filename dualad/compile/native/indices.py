@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, is_weak
+from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
@@ -22,6 +23,7 @@ from .values import (
     Values,
     at,
     chunks,
+    gather,
     in_chunks,
     is_uniform,
     load_lanes,
@@ -34,8 +36,8 @@ from .values import (
 )
 
 __all__ = [
-    "check_index", "copied", "each_entry", "entries_of", "in_memory", "is_table", "place_of", "read", "sums_in_double",
-    "weight_of_index", "written_to",
+    "added_up", "check_index", "check_known_index", "copied", "each_entry", "entries_of", "in_memory", "is_table",
+    "place_of", "read", "sums_in_double", "weight_of_index", "written_to",
 ]  # fmt: skip
 
 #: entries that are read one by one
@@ -63,6 +65,25 @@ def check_index(step: Step, small: int) -> None:
         raise Refused("many entries")
     if op.name == "index_set" and not places.is_apart(args[2:]):
         raise Refused("entries that are written twice")
+
+
+def check_known_index(op: Any, args: Sequence[Any], params: dict, out: Aval) -> None:
+    """Raise ``Refused`` for an equation on small arrays, of which all index arrays are known, that is no move here."""
+    where, arrays = places_of(op.name, args, params), args[INDEXED[op.name] :]
+    if op.name == "index_set" and not where.is_apart(arrays):
+        raise Refused("entries that are written twice")
+    limits = [n for n, e in zip(where.shape, where.axes, strict=True) if type(e) is tuple and len(e) == 2]
+    if any([np.min(a) < -n or np.max(a) >= n for a, n in zip(arrays, limits, strict=True)]):
+        raise Refused("an index that is none")
+    if op.name == "index_add":
+        layers = np.bincount(_targets(arrays, params["template"], out)).max()
+        if layers * chunks(out) > _ADDED:
+            raise Refused("many entries")
+
+
+def _targets(arrays: Sequence[Any], template: tuple, out: Aval) -> np.ndarray:
+    """Return the flat position that each entry is added at."""
+    return np.ravel(OPS["index"].impl(places(out), *arrays, template=template))
 
 
 def weight_of_index(step: Step) -> int:
@@ -205,6 +226,25 @@ def written_to(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
             same = numbers.compare("eq", here, place)
             old[i] = b.add(old[i], b.select(same, x, 0)) if added else b.select(same, x, old[i])
     return Values(out, [convert(b, x, out.dtype) for x in old])
+
+
+def added_up(code: Code, given: Values, arrays: Sequence[Any], template: tuple, out: Aval) -> Values:
+    """Add entries at known places to zeros: of each place the first ones together, then the second ones."""
+    targets = _targets(arrays, template, out)
+    order = np.argsort(targets, kind="stable")
+    _, firsts = np.unique(targets[order], return_index=True)
+    layer = np.empty(targets.size, int)
+    layer[order] = np.arange(targets.size) - np.repeat(firsts, np.diff([*firsts, targets.size]))
+    wide = sums_in_double(out.dtype, given.aval.size, out.size)
+    b = Lanes(code, out.dtype, width_of(out))
+    total = [b.of(DOUBLE if wide else out.dtype).constant(0)] * chunks(out)
+    for k in range(layer.max() + 1):
+        moves = np.full(out.size, -1)
+        moves[targets[layer == k]] = np.flatnonzero(layer == k)
+        parts = parts_of(code, gather(code, [given], moves, out))
+        both = zip(total, parts, strict=True)
+        total = [b.of(DOUBLE).add(t, convert(b, x, DOUBLE)) if wide else b.add(t, x) for t, x in both]
+    return Values(out, [convert(b.of(DOUBLE), x, out.dtype) if wide else x for x in total])
 
 
 def sums_in_double(dtype: np.dtype, count: int, size: int) -> bool:

@@ -16,7 +16,7 @@ from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
-from .indices import check_index, copied, read, weight_of_index, written_to
+from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, TYPES, Refused, computed_in, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
@@ -54,8 +54,10 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
     name, way = op.name, lowering_of(op).registers
     if way is Way.MOVE:
         moved = count_moved(name, args)
-        if any([type(a) is Variable for a in args[moved:]]) or (name == "index_add" and len(args) > 1):
+        if any([type(a) is Variable for a in args[moved:]]):
             return False
+        if len(args) > moved:
+            check_known_index(op, args, params, out)
         return all([a.dtype == out.dtype and not is_weak(a) for a in avals[:moved]])
     if way is Way.ENTRYWISE:
         computed_in(name, avals, params, out)
@@ -72,7 +74,9 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
 
 def is_indexed(step: Step) -> bool:
     """Whether an equation has an index that is computed, or reads from a long array."""
-    return is_computed(step) or (step.op.name == "index" and aval_of_atom(step.args[0]).size > SMALL)
+    op, args = step[:2]
+    computed = is_computed(step) and any([type(a) is Variable for a in args[INDEXED[op.name] :]])
+    return computed or (op.name == "index" and aval_of_atom(args[0]).size > SMALL)
 
 
 def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
@@ -187,6 +191,8 @@ class Registers:
 
     def moved(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
         moved = count_moved(op.name, args)
+        if op.name == "index_add" and len(args) > moved:
+            return [added_up(self.code, args[0], [a.constant for a in args[1:]], params["template"], outs[0].aval)]
         if op.name == "concatenate" and not params["axis"] and any([x.pointer and x.aval.size >= LONG for x in args]):
             out, first = Values(outs[0].aval, pointer=self.room(outs[0].aval)), 0
             for x in args:

@@ -447,6 +447,33 @@ def test_random_arrays(chunk: int) -> None:
         check_arrays(seed)
 
 
+# ── indices that are known ───────────────────────────────────────────────────────────────────────────────────────
+
+KNOWN = [[3, 0, -2], [1, 1, -1, 1], [[0, 2], [-1, 0]], [2]]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("i", KNOWN, ids=str)
+def test_known_places_are_moves(i: list, dtype: type) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 56)).astype(dtype)
+    x[1] = -0.0
+    add = lambda x, y: da.vjp(lambda x: x[i], x)[1](y)
+    for f in (lambda x: x[i], lambda x: x[:, i], lambda x: add(x, x[i] * x[i]), lambda x: add(x, -x[i])):
+        fast = agree(f, (x,), str(i))
+        assert set(fast._specialised((x,), {}).program.compiled.calls) == {"native"}
+
+
+def test_known_places_in_a_loop() -> None:
+    rows = [3, 2, 1, 0]
+    f = lambda s, w: np.sum(da.scan(lambda s, w: (np.tanh(s[rows] * w), s[rows[1]]), s, w)[0] ** 2)
+    s, w = np.random.default_rng(0).standard_normal((2, 4, 56)), np.ones((5, 56))
+    for g in (f, da.grad(f, argnums=(0, 1))):
+        fast = da.jit(g)
+        for a, b in zip(da.tree.flatten(fast(s[0], w))[0], da.tree.flatten(g(s[0], w))[0], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+        assert "loops and branches of the source" not in fast.lower(s[0], w).kernels
+
+
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
