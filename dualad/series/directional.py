@@ -191,7 +191,7 @@ def biharmonic(
     >>> float(da.biharmonic(f)(np.array([1.0, 2.0])))
     32.0
     """
-    options = Options("biharmonic", chunk_size, max_memory, None, argnums, argnames, has_aux)
+    options = Options("biharmonic", chunk_size, max_memory, argnums=argnums, argnames=argnames, has_aux=has_aux)
     return _operator(f, options, _squares_of_squares, 4)
 
 

@@ -87,7 +87,7 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     check_callable(f, "jacobian_sparsity")
-    options = Options("jacobian_sparsity", None, None, None, argnums, argnames, has_aux, holomorphic)
+    options = Options("jacobian_sparsity", argnums=argnums, argnames=argnames, has_aux=has_aux, holomorphic=holomorphic)
     return detect(Problem(f, args, kwargs, options, second=False), scope, max_memory)
 
 
@@ -130,7 +130,7 @@ def hessian_sparsity(
            [0, 0, 0, 0]])
     """
     check_callable(f, "hessian_sparsity")
-    options = Options("hessian_sparsity", None, None, None, argnums, argnames, has_aux)
+    options = Options("hessian_sparsity", argnums=argnums, argnames=argnames, has_aux=has_aux)
     return detect(Problem(f, args, kwargs, options, second=True), scope, max_memory)
 
 
