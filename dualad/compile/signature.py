@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
@@ -276,7 +277,7 @@ def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
     """How the tuple of its leaves becomes a result: as it is (0), as its one entry (1), or by a function (2)."""
     markers = [Static(i, i, i) for i in range(tree.num_leaves)]
     whole: Any = optree.tree_unflatten(tree, markers)
-    if type(whole) is tuple and list(whole) == markers:
+    if type(whole) is tuple and len(whole) == len(markers) and all(map(operator.is_, whole, markers)):
         return 0, None
     if isinstance(whole, Static):
         return 1, None

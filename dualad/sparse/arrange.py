@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
+from ..core.contexts import compiling
 from ..core.tracer import Tracer
 from ..jacobians.basis import slices_of
 from ..ops.indexing import ARRAY, index
@@ -34,14 +35,15 @@ class Block:
 
     def of(self, data: Any) -> Any:
         """Return the matrix with these data."""
-        traced, form = isinstance(data, Tracer), self.format
+        # A matrix of constants is one of arrays that a program returns, too.
+        traced, form = isinstance(data, Tracer) or compiling.get() is not None, self.format
         if self.entries is not None:
             data = index(data, self.entries, template=(ARRAY,)) if traced else data.take(self.entries)
         if form == "triplets":
             return (*self._coordinates(), data)
         if traced:  # products with the matrix are differentiated and batched
             out = traced_sparse(data, self.indices, self.indptr, self.shape[1])
-            return out.toarray() if form == "dense" else out
+            return out.toarray() if form == "dense" else out.asformat(form) if form in ("csc", "coo") else out
         ss = scipy_sparse()
         if form == "csc":
             indices, indptr, order = self.by_column

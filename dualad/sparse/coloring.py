@@ -77,6 +77,7 @@ class Coloring:
         self.substitution = substitution
         self.lower_bound = int(np.diff(sparsity.indptr).max(initial=0))
         self.places = self._places()
+        self.places.setflags(write=False)  # to a program that is compiled they are constants then
 
     def _places(self) -> np.ndarray:
         """Return, for every entry, the place of the number it is read from: in all products, then in all pulls.

@@ -64,7 +64,7 @@ class Products:
             return found
         if isinstance(found, Tracer):
             raise UnsupportedError(
-                "a Hessian with decompression='substitution' was differentiated or batched.",
+                "a Hessian with decompression='substitution' was differentiated, batched or compiled.",
                 "substitution solves a triangular system in compiled code",
                 "use decompression='direct'",
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -289,10 +290,15 @@ class _SparseDerivative:
                     raise self._missed(prepared, grown.sparsity) from None
                 prepared = self._repair(prepared, grown.sparsity)
                 continue
-            if not self._is_checked(prepared) or prepared.agrees(data, stage):
+            is_checked = self._is_checked(prepared)
+            if is_checked and isinstance(data, Tracer):
+                data = prepared.checked(data, stage, partial(self._missed, prepared, prepared.sparsity))
+            elif is_checked and not prepared.agrees(data, stage):
+                data = None
+            if data is not None:
                 return problem, prepared, out, stage, data
             here = pattern_of_program(problem, stage.program, "local", "", self._options.max_memory)
-            if self._options.check == "raise" or prepared.sparsity.scope != "local" or isinstance(data, Tracer):
+            if self._options.check == "raise" or prepared.sparsity.scope != "local":
                 raise self._missed(prepared, here)
             prepared = self._repair(prepared, here)
         raise self._missed(prepared, prepared.sparsity)

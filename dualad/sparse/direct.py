@@ -253,6 +253,7 @@ class Plan:
         self._result, self._known = whole.slot, planner.known
         self._actions = _needed_actions(planner.actions, whole.slot, planner.known)
         self._form = _form(program)
+        _freeze([self._known, self._actions])
 
     def fits(self, program: Program) -> bool:
         """Whether a program has the form that the plan was made for."""
@@ -265,7 +266,19 @@ class Plan:
             data[slot] = _carry_out(action, data, steps)
             for s in dead:
                 del data[s]
-        return data[self._result]
+        out = data[self._result]
+        return out.copy() if self._result in self._known else out
+
+
+def _freeze(x: Any) -> None:
+    """Make arrays read-only: to a program that is compiled they are constants then."""
+    if isinstance(x, np.ndarray):
+        x.setflags(write=False)
+    elif isinstance(x, (list, tuple)):
+        for part in x:
+            _freeze(part)
+    elif isinstance(x, dict):
+        _freeze(list(x.values()))
 
 
 def _needed_actions(actions: list[tuple], result: int, known: dict) -> list[tuple]:

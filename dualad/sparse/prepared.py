@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..base.frames import public
-from ..core.tracer import Tracer, beneath
+from ..core.contexts import compiling
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from ..core.tracer import Tracer
 from ..guards.reach import Snapshot
 from ..program.packed import unpack_constants
 from ..transforms.linearize import Linearization
@@ -60,7 +63,7 @@ class Prepared:
         self.costs = products, direct = coloring.cost, DIRECT * sparsity.work if sparsity.work else float("inf")
         self.method = "direct" if mode == "direct" or (mode == "auto" and direct < products) else "products"
         self._products: Products | None = None
-        self._plans: list[tuple[Plan, np.ndarray]] = []
+        self._plans: list[tuple[Plan, np.ndarray | None]] = []
         self._probe: Any = None
         self._why, self._called = "", False
         #: what the pattern was read from besides arguments, and whether all of that could be noted
@@ -143,11 +146,15 @@ class Prepared:
         return self._products.values(stage, executor, f)
 
     def _goes_direct(self) -> bool:
-        """Whether to accumulate directly: a plan is not made for a single call, unless products are many."""
+        """Whether to accumulate directly: a plan is not made for a single call, unless products are many.
+
+        What is compiled is not called once, and is to be the same program whenever it is written down.
+        """
         if self.method != "direct":
             return False
         products, direct = self.costs
         first, self._called = not self._called, True
+        first = first and compiling.get() is None
         return not (first and self.deferred and products <= _WORTH_A_PLAN * direct)
 
     def _direct(self, stage: Linearization) -> Any:
@@ -171,41 +178,54 @@ class Prepared:
         plan, places = known
         found = plan.values(program)
         dtype = np.result_type(*[a.dtype for a in stage.out_avals])
-        padded: Any = np.concatenate([found, np.zeros(1, found.dtype)])
-        is_traced = isinstance(padded, Tracer)
-        found = padded[places] if is_traced else padded.take(places)
+        if places is not None:
+            padded: Any = np.concatenate([found, np.zeros(1, found.dtype)])
+            is_traced = isinstance(padded, Tracer)
+            found = padded[places] if is_traced else padded.take(places)
         return found if found.dtype == dtype else found.astype(dtype)
 
-    def _places(self, plan: Plan) -> np.ndarray:
-        """Return, for every entry of the pattern, its place among the plan's; behind the last one where it has none."""
+    def _places(self, plan: Plan) -> np.ndarray | None:
+        """Return, for every entry of the pattern, its place among the plan's; behind the last one where it has none.
+
+        There is nothing to return if the two patterns are one.
+        """
         S, P = self.sparsity, plan.matrix
         n = S.shape[1]
         have = np.repeat(np.arange(S.shape[0], dtype=np.int64), np.diff(P.indptr)) * n + P.indices
         want = S.rows.astype(np.int64) * n + S.indices
         if len(have) == len(want) and bool((have == want).all()):
-            return np.arange(len(want))
+            return None
         at = np.searchsorted(have, want)
         there = np.append(have, -1)[at] == want
         if int(there.sum()) < len(have) and self.sparsity.scope == "local":
             raise Grown(Sparsity(P, "local", "found by direct accumulation"))
-        return np.where(there, at, len(have))
+        places = np.where(there, at, len(have))
+        places.setflags(write=False)
+        return places
 
     # ── the check ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def agrees(self, data: Any, stage: Linearization) -> bool:
-        """Compare the matrix times a random vector with the linear map itself: an entry missed makes a difference."""
+    def checked(self, data: Any, stage: Linearization, missed: Callable[[], Exception]) -> Any:
+        """Return traced entries, looked at as ``agrees`` does whenever there are numbers; raise ``missed()``."""
+        S, wanted = self.sparsity, self._images(stage)
+        given = traced_product(data, S.indices, S.indptr, self._probe)
+        size = traced_product(np.abs(data), S.indices, S.indptr, self._probe)
+        off = np.abs(given - wanted) > _tolerance(np.result_type(data)) * (size + np.abs(wanted))
+        return bind(complete, (data, off), {"call": missed})
+
+    def _images(self, stage: Linearization) -> Any:
+        """Return what the linear map makes of a random vector."""
         lin = stage.linear()
         S = self.sparsity
         ins = [a for a in stage.in_avals if a is not None]
         if self._probe is None:
             self._probe = np.random.default_rng(S.nnz).uniform(0.5, 1.5, S.shape[1])
         images = lin.flat(split_flat(self._probe, ins))
-        wanted: Any = np.concatenate([np.reshape(y, -1) for y in images]) if images else np.zeros(0)
-        if isinstance(data, Tracer):
-            given = traced_product(data, S.indices, S.indptr, self._probe)
-            size = traced_product(np.abs(data), S.indices, S.indptr, self._probe)
-            off = beneath(np.abs(given - wanted) > _tolerance(np.result_type(data)) * (size + np.abs(wanted)))
-            return isinstance(off, Tracer) or not np.any(off)
+        return np.concatenate([np.reshape(y, -1) for y in images]) if images else np.zeros(0)
+
+    def agrees(self, data: Any, stage: Linearization) -> bool:
+        """Compare the matrix times a random vector with the linear map itself: an entry missed makes a difference."""
+        S, wanted = self.sparsity, self._images(stage)
         matrix = S._matrix.__class__((data, S.indices, S.indptr), shape=S.shape)
         given = matrix @ self._probe.astype(data.dtype)
         tolerance = _tolerance(data.dtype)
@@ -216,6 +236,30 @@ class Prepared:
             matrix.data = np.abs(data)
             size = matrix[off] @ self._probe
             return not bool((np.abs(given[off] - wanted[off]) > tolerance * (size + np.abs(wanted[off]))).any())
+
+
+def _complete_impl(data, *off, call):
+    if any(map(np.any, off)):
+        raise call()
+    return data
+
+
+def _complete_batch(size, values, mapped, *, call):
+    data = values[0] if mapped[0] else np.broadcast_to(values[0], (size, *np.shape(values[0])))
+    return bind(complete, (data, *values[1:]), {"call": call})
+
+
+#: the entries as they are, unless their product with a vector is off: they are compared in compiled programs, too
+complete: Primitive = Primitive(
+    "complete",
+    impl=_complete_impl,
+    abstract_eval=lambda data, *off, call: data,
+    jvp=lambda primals, tangents, *, call: (bind(complete, primals, {"call": call}), tangents[0]),
+    batch=_complete_batch,
+    samples=[((3,), {"call": AssertionError})],
+    raises=True,
+    kind="implicit",
+)
 
 
 def _tolerance(dtype: np.dtype) -> float:

@@ -132,7 +132,10 @@ class TracedSparse:
         """Return SciPy's matrix; the entries are an array."""
         if self._order is not None:
             return _scipy_class("coo", self.is_matrix)((self.data, self.coords), shape=self.shape)
-        return self._scipy(self.entries).asformat(self.format)
+        out = self._scipy(self.entries).asformat(self.format)
+        if self.format in COMPRESSED:  # SciPy's in-place methods write to them, and the pattern stays
+            out.indices, out.indptr = out.indices.copy(), out.indptr.copy()
+        return out
 
     def _scipy(self, numbers: np.ndarray):
         return _scipy_class(COMPRESSED[self.transposed], self.is_matrix)(self.pattern.matrix(numbers, self.transposed))
