@@ -295,6 +295,42 @@ def test_namespace_of_a_tensor():
     assert all(s is xp for s in seen)
 
 
+_COMPAT = ["array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat",
+           "sklearn.externals.array_api_compat"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _COMPAT)
+def test_a_tensor_answers_as_the_plain_arrays_beside_it(name):
+    compat = pytest.importorskip(name)
+    plain, x, seen = np.array([0.5, 2.0]), np.array([1.0, 3.0]), []
+    numpys = compat.array_namespace(plain)
+
+    def f(x):
+        for others in ([plain], [plain, 1.0], [np.float64(2)], [plain, None, plain]):
+            assert compat.array_namespace(x, *others) is numpys
+            assert compat.array_namespace(*others, x, x[0]) is numpys
+        assert compat.array_namespace(x, plain, use_compat=False) is np
+        for others in ([], [x], [2.0], [None, 1]):
+            assert compat.array_namespace(x, *others) is xp
+        seen.append(x)
+        ns = compat.array_namespace(x, plain)
+        return ns.sum(ns.matmul(ns.stack([x, plain]), ns.concat([x[:1], plain[1:]])) ** 2)
+
+    by_hand = lambda x: (x[0] ** 2 + 2 * x[1]) ** 2 + (0.5 * x[0] + 4.0) ** 2
+    gradient = [4 * 7.0 * 1.0 + 4.5, 2 * 7.0 * 2.0]
+    assert np.allclose(da.vmap(f)(np.stack([x, x])), by_hand(x))
+    np.testing.assert_allclose(da.grad(f)(x), gradient)
+    assert len(seen) >= 2
+
+
+def test_arrays_are_copied_as_array_api_compat_asks():
+    x = np.array([1.0, 2.0])
+    for mode in np._CopyMode:
+        assert np.array_equal(xp.array(x, copy=mode), x)
+        assert da.grad(lambda y, m=mode: np.sum(xp.array(y, copy=m) ** 2))(x).tolist() == [2.0, 4.0]
+        assert (xp.array(x, copy=mode) is x) == (mode is not np._CopyMode.ALWAYS)
+
+
 def test_names_are_numpys():
     assert set(np.__all__) <= set(dir(xp))
     assert xp.sin is np.sin

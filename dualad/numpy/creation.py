@@ -28,8 +28,13 @@ __all__ = [
 # ── from values ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+#: how ``array_api_compat`` says whether to copy -> how NumPy's documentation does
+_COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
+
+
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, **kwargs):
     """As ``numpy.array``; tensors among the entries are joined, exactly, into one tensor."""
+    copy = _COPY_MODES.get(copy, copy)
     if like is None and traced_in(object) is not None:
         always = copy if isinstance(object, Tracer) else None  # what a list is joined to is new
         return _join(object, lambda x: np.array(x, dtype, copy=always, order=order, ndmin=ndmin), copy)

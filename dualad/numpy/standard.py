@@ -7,6 +7,8 @@ the standard wants them.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -90,13 +92,24 @@ def array_namespace(namespace):
     """Make the method ``__array_namespace__`` that answers with a namespace."""
 
     def __array_namespace__(self, /, *, api_version: str | None = None):
-        """Return ``dualad.numpy``, the array API namespace of tensors."""
+        """Return ``dualad.numpy``, the array API namespace of tensors; beside plain arrays, that of these."""
         if api_version is not None and api_version not in _VERSIONS:
             raise ArgumentError(
                 f"__array_namespace__ was asked for version {api_version!r} of the array API standard.",
                 "dualad.numpy follows the versions up to 2024.12",
                 f"ask for one of {', '.join(_VERSIONS)}",
             )
-        return namespace
+        return _beside(sys._getframe(1)) or namespace
 
     return __array_namespace__
+
+
+def _beside(frame):
+    """Return the namespace of the plain arrays that ``array_api_compat`` compares ours with; None where there is none.
+
+    It allows for one namespace a call, and each copy of it (SciPy's, scikit-learn's) has one of its own for NumPy.
+    """
+    package, _, here = (frame.f_globals.get("__name__") or "").rpartition(".common.")
+    if here != "_helpers" or not any([isinstance(x, (np.ndarray, np.generic)) for x in frame.f_locals.get("xs", ())]):
+        return None
+    return np if frame.f_locals.get("use_compat") is False else importlib.import_module(f"{package}.numpy")
