@@ -16,7 +16,7 @@ from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.contexts import StartAgain, in_use, watching
 from .core.level import Level, escaped
-from .core.tracer import Tracer
+from .core.tracer import INDEX, Tracer
 from .core.watch import tag_origin
 from .errors import ConvergenceError, DualadError
 from .memory.memory import dense, layout
@@ -28,7 +28,6 @@ __all__ = ["BatchLevel", "Batched", "LaneDivergence", "one_by_one"]
 _FLOAT = "float() of a batched scalar, or a function of math"
 _COMPLEX = "complex() of a batched scalar, or a function of cmath"
 _ITEM = ".item() of a batched scalar"
-_INDEX = "a batched integer used as an index or a count"
 
 
 class BatchLevel(Level):
@@ -70,7 +69,7 @@ class LaneDivergence(StartAgain):
     @property
     def about_an_index(self) -> bool:
         """Whether what was asked for may be an index into a plain array."""
-        return self.what is _INDEX
+        return self.what is INDEX
 
     @property
     def instead(self) -> str:
@@ -79,6 +78,8 @@ class LaneDivergence(StartAgain):
             return "a test of the values before they are computed with, and np.where on its outcome,"
         if self.what in (_FLOAT, _COMPLEX, _ITEM):
             return "the tensor itself (x in place of float(x), np.sin in place of math.sin)"
+        if self.about_an_index:
+            return "np.asarray(array, like=x)[x] where entries of a plain array are read"
         return "np.where(condition, a, b)"
 
 
@@ -192,7 +193,7 @@ class Batched(Tracer):
         return super().__int__() if agreed is None else int(agreed)
 
     def __index__(self):
-        agreed = self.concretize(_INDEX) if self._is_index() else None
+        agreed = self.concretize(INDEX) if self._is_index() else None
         return super().__index__() if agreed is None else int(agreed)
 
     def item(self, *args):

@@ -29,10 +29,13 @@ from .errors import (
     ArgumentError,
     ArgumentTypeError,
     BranchError,
+    ConversionError,
     DualadError,
     OutputError,
     PerformanceNote,
+    PlainBufferError,
     UnsupportedError,
+    noted,
 )
 from .memory.memory import pin
 from .ops.kinds import known_value, repeat_lanes
@@ -236,17 +239,23 @@ class _Lanes:
                 if m:
                     x._origin = (self.treedef, i, True)
             inner_args, inner_kwargs = optree.tree_unflatten(self.treedef, inputs)
+            around = noted.get()
+            before = len(around or ())
             try:
                 out = run(self.f, inner_args, inner_kwargs, writable)
             except LaneDivergence as split:
                 if split.level is not level:
                     raise
             except Exception as error:
-                # NumPy makes an IndexError of it where a plain array is indexed, of which there is more to say.
-                if level.diverged is None or isinstance(error, DualadError):
+                # NumPy makes an error of it where a plain array is indexed, or asks for an array of the index.
+                split = level.diverged
+                asked = split is not None and split.about_an_index and isinstance(error, _ASKED)
+                if split is None or (isinstance(error, DualadError) and not asked):
                     _name_lanes(error, part, self.size, self.name)
                     raise
             if level.diverged is not None:
+                if around is not None:
+                    del around[before:]  # what a run that is given up was refused is forgotten
                 return level.diverged
             out_leaves, out_tree = output_leaves(out, "vmap", self.leaves)
             # With the batch axis in front, or as the same for all lanes.
@@ -380,6 +389,8 @@ def _size(leaves, axes, names, axis_size, axis_name: str | None) -> int:
 
 # ── names of axes ────────────────────────────────────────────────────────────────────────────────────────────────
 
+#: what is said where NumPy asks for an array of an index
+_ASKED = (ConversionError, PlainBufferError)
 _TOGETHER = "the axis has a name, so that collectives may need all of its lanes at once; it can't be run in groups"
 
 

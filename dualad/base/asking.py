@@ -22,7 +22,7 @@ from .frames import PACKAGE
 if TYPE_CHECKING:
     from dis import Instruction
 
-__all__ = ["UNKNOWN", "by_name", "called", "for_text"]
+__all__ = ["UNKNOWN", "by_name", "called", "for_text", "is_read"]
 
 #: something is called, and its name does not tell what
 UNKNOWN = object()
@@ -30,6 +30,9 @@ UNKNOWN = object()
 _METHODS = frozenset({"__complex__", "__float__", "__int__", "_convert", "by_name", "for_text"})
 _FORMATTING = ("%",)
 _CALLS = ("CALL", "PRECALL")
+#: instructions between the name and the arguments, or the call
+_BETWEEN = frozenset({"KW_NAMES", "PUSH_NULL"})
+_TAKING = frozenset({"_wrapfunc", "_wrapit"})
 
 #: (code, offset of an instruction) -> the names that lead to what is called there, or None
 _known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
@@ -53,6 +56,15 @@ def called(frame: FrameType, offset: int) -> Any:
         dis = importlib.import_module("dis")
         return UNKNOWN if dis.opname[frame.f_code.co_code[offset]].startswith(_CALLS) else None
     return None if names == _FORMATTING else (_value(frame, names) or UNKNOWN)
+
+
+def is_read(frame: FrameType) -> bool:
+    """Whether a frame asks in order to read entries of a plain array: ``table[x]``, ``table.take(x)``, ``np.take``."""
+    dis = importlib.import_module("dis")
+    name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if name.startswith(_CALLS):  # np.take has functions of NumPy's call the method
+        return frame.f_code.co_name in _TAKING or getattr(called(frame, frame.f_lasti), "__name__", "") == "take"
+    return not name.startswith("STORE_")
 
 
 def _calling_frame() -> tuple[Any, tuple[str, ...] | None]:
@@ -94,7 +106,7 @@ def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
     names: list[str] = []
     for step in reversed(before):
         first, last = _span(step)
-        if first != begin or last >= end or step.opname == "PUSH_NULL":  # Python 3.13 has one after the name
+        if first != begin or last >= end or step.opname in _BETWEEN:
             continue
         if not step.opname.startswith("LOAD_") or not isinstance(step.argval, str):
             return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.asking import by_name
+from ..base.asking import by_name, is_read
 from ..base.containers import can_carry, has_own_arithmetic, mixed_arithmetic_error
 from ..base.frames import user_frame
 from ..base.likeness import NUMBERS, OfAxes, is_asked_by_sparse, set_class
@@ -21,11 +21,22 @@ from ..base.tree import KINDS, Kind
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
 from .aval import Aval
-from .contexts import TakenApart, apart, everywhere
+from .contexts import StartAgain, TakenApart, apart, everywhere
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, LIBRARIES, UFUNCS
 
-__all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "Unhashable", "beneath", "layers", "tracer_in"]
+__all__ = [
+    "INDEX",
+    "LOOK_UP",
+    "NO_PARAMS",
+    "OPERATOR",
+    "PLAIN",
+    "Tracer",
+    "Unhashable",
+    "beneath",
+    "layers",
+    "tracer_in",
+]
 
 #: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
@@ -37,6 +48,22 @@ OPERATOR: dict = {}
 
 #: arrays and the kinds of tensors whose calls any tensor answers
 _ARRAYS: set[type] = {np.ndarray}
+
+
+#: what is asked of integers that plain arrays and Python read, for messages and for ``vmap``
+INDEX = "a batched integer used as an index or a count"
+#: what to write where a plain array is read
+LOOK_UP = (
+    "to look entries up make the array a tensor: np.asarray(array, like=x)[x] (np.take looks for tensors in its first"
+    " argument only); "
+)
+
+_WRITE = "by a write into a plain array, buffer[i] = x, or by compiled code"
+_BUFFER = (
+    "make the buffer with np.zeros_like(x), np.zeros(n, like=x) or dualad.numpy.zeros(n), which accept it where"
+    " np.zeros(n) does not; where there is no buffer, keep the tensor, or use dualad.stop_gradient(x) if the"
+    " number alone is wanted"
+)
 
 
 class Unhashable(ConversionError):
@@ -122,16 +149,24 @@ class Tracer:
                 out = asking.as_array(self, frame)
                 if out is not None:
                     return out
-        if apart.get() and self.shape:
+        whole = self.dtype.kind in "biu" and dtype is not None and np.dtype(dtype).kind in "iu"
+        if (whole or (dtype is None and self.dtype.kind in "biu")) and is_read(sys._getframe(1)):
+            try:
+                known = self.concretize(INDEX)  # of integers there is no derivative to be lost
+            except StartAgain:  # kept by vmap for the end: first a tensor is tried in the place of the array
+                known = None
+            if known is not None:
+                return np.array(known, dtype)
+        if apart.get() and (self.shape or whole):
             raise TakenApart(user_frame()[0].f_globals)
         if dtype is not None and np.dtype(dtype) != object:
             raise PlainBufferError(
                 f"a {self._kind()} of shape {self.shape} was converted to a plain array of dtype {np.dtype(dtype)}"
                 " (np.asarray(x, dtype), or x written into a plain array).",
                 "a plain array of numbers can hold neither a tangent nor a batch axis: the derivative would be lost",
-                "create the buffer from a traced array (np.zeros_like(x), np.zeros(n, like=x)) or with"
-                " dualad.numpy.zeros(n), build it with np.stack([...]), cast with x.astype(dtype), or use"
-                " dualad.stop_gradient(x) if the number alone is wanted",
+                f"{LOOK_UP if whole else ''}create the buffer from a traced array (np.zeros_like(x),"
+                " np.zeros(n, like=x)) or with dualad.numpy.zeros(n), build it with np.stack([...]), cast with"
+                " x.astype(dtype), or use dualad.stop_gradient(x) if the number alone is wanted",
             )
         return ABOVE.object_array(self, copy)
 
@@ -153,12 +188,7 @@ class Tracer:
                 "keep the tensor (NumPy functions such as np.sin work on it where math.sin does not), or use"
                 " dualad.stop_gradient(x) if the number alone is wanted",
             )
-        raise self._conversion(
-            "float() (by a write into a plain array, buffer[i] = x, or by compiled code)",
-            "make the buffer with np.zeros_like(x), np.zeros(n, like=x) or dualad.numpy.zeros(n), which accept it where"
-            " np.zeros(n) does not; where there is no buffer, keep the tensor, or use dualad.stop_gradient(x) if the"
-            " number alone is wanted",
-        )
+        raise self._conversion(f"float() ({_WRITE})", _BUFFER)
 
     def __complex__(self):
         raise self._conversion("complex()", "use x + 0j, which keeps the derivative")
@@ -173,8 +203,7 @@ class Tracer:
         setting = ABOVE.settings.get(self.level.transform, "don't trace n")
         raise self._conversion(
             "operator.index()",
-            f"for range(n), np.zeros(n) or x[:n] {setting}; to look entries up make the array a tensor:"
-            " np.asarray(array, like=x)[x] (np.take looks for tensors in its first argument only)",
+            f"for range(n), np.zeros(n) or x[:n] {setting}; {LOOK_UP.rstrip('; ')}",
         )
 
     def __bool__(self):
@@ -215,7 +244,9 @@ class Tracer:
         return repr(self)
 
     def __int__(self):
-        raise self._conversion("int()", "use x.astype(int), or compute the integer outside the transform")
+        if by_name():
+            raise self._conversion("int()", "use x.astype(int), or compute the integer outside the transform")
+        raise self._conversion(f"int() ({_WRITE})", _BUFFER)
 
     def __reduce_ex__(self, protocol):
         raise self._conversion(

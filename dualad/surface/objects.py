@@ -20,7 +20,7 @@ import numpy as np
 from ..base.asking import called
 from ..base.frames import PACKAGE, is_users, user_level
 from ..core.level import Level
-from ..core.tracer import Tracer, layers
+from ..core.tracer import LOOK_UP, Tracer, layers
 from ..errors import (
     ArgumentTypeError,
     ConversionError,
@@ -80,13 +80,12 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
             " index: x[np.arange(n)[:, None] + np.arange(m)]",
         )
     if x.dtype != np.float64:
-        read = "if a plain array was indexed with it, make that a tensor: np.asarray(array, like=x)[x]; else "
+        read = f"{LOOK_UP}else " if x.dtype.kind in "biu" else ""
         raise ConversionError(
             f"a {x._kind()} of shape {x.shape} and dtype {x.dtype} was given to np.array/np.asarray.",
             "NumPy would build an array of Python objects, which forgets the dtype: what it computes is right for"
             " float64 only, and .real and .imag are never those of complex values",
-            f"{read if x.dtype.kind in 'biu' else ''}{_WAY_OUT}; x itself needs no np.asarray, and np.stack([...]) or"
-            " np.concatenate([...]) join values",
+            f"{read}{_WAY_OUT}; x itself needs no np.asarray, and np.stack([...]) or np.concatenate([...]) join values",
         )
     _count(x, frame)
     for layer in layers(x):
