@@ -1,0 +1,31 @@
+"""Least squares: a polynomial with the given coefficients against the sign function, at equidistant points."""
+
+import numpy as np
+
+import dualad as da
+from benchmarks.gradbench.evaluation import evaluation
+
+__all__ = ["gradient", "primal"]
+
+
+def objective(x, t):
+    powers = np.vander(t, len(x), increasing=True)
+    return np.sum((np.sign(t) - powers @ x) ** 2) / 2
+
+
+value, slope = da.jit(objective), da.jit(da.grad(objective))
+
+
+def prepare(given):
+    n = given["n"]
+    return np.array(given["x"]), -1 + 2 * np.arange(n) / (n - 1)
+
+
+@evaluation(prepare, float)
+def primal(argument):
+    return value(*argument)
+
+
+@evaluation(prepare, np.ndarray.tolist)
+def gradient(argument):
+    return slope(*argument)
