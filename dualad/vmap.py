@@ -248,9 +248,9 @@ class _Lanes:
                     raise
             except Exception as error:
                 # NumPy makes an error of it where a plain array is indexed, or asks for an array of the index.
-                split = level.diverged
-                asked = split is not None and split.about_an_index and isinstance(error, _ASKED)
-                if split is None or (isinstance(error, DualadError) and not asked):
+                met = level.diverged
+                asked = met is not None and met.about_an_index and isinstance(error, _ASKED)
+                if met is None or (isinstance(error, DualadError) and not asked):
                     _name_lanes(error, part, self.size, self.name)
                     raise
             if level.diverged is not None:

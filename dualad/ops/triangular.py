@@ -33,7 +33,30 @@ def triangle(a, lower: bool, unit: bool):
 # matrix given, without its diagonal if that counts as ones; ∂T is the same part of its tangent.
 
 
+#: LAPACK's substitution wakes threads also for systems of a few rows, and may wait for them a thousand times as long
+_FEW = 3
+
+
+def _substituted(a, b, *, lower, unit):
+    """Solve row by row, all systems of a stack at once."""
+    dtype = floating(np.result_type(a, b))
+    n = a.shape[-1]
+    diagonal = np.diagonal(a, axis1=-2, axis2=-1)
+    if not unit and not np.all(diagonal):
+        first = np.argwhere(diagonal == 0)[0, -1]
+        raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {first}")
+    x = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), dtype)
+    for i in range(n) if lower else range(n - 1, -1, -1):
+        done = slice(0, i) if lower else slice(i + 1, n)
+        row = b[..., i, :] - np.sum(a[..., i, done, None] * x[..., done, :], axis=-2)
+        x[..., i, :] = row if unit else row / diagonal[..., i, None]
+    return x
+
+
 def _solve(a, b, *, lower, unit):
+    if a.shape[-1] <= _FEW and b.shape[-1]:
+        return _substituted(a, b, lower=lower, unit=unit)
+
     def one(a, b):
         return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
 

@@ -31,13 +31,10 @@ def _check_mode(mode: str) -> None:
         raise ValueError("Acceptable mode flags are 'valid', 'same', or 'full'.")
 
 
-def _center(x, shape: tuple[int, ...], axes: tuple[int, ...]):
-    """Cut axes to the length of a shape, around their middle."""
-    cut = [slice(None)] * np.ndim(x)
-    for axis in axes:
-        start = (x.shape[axis] - shape[axis]) // 2
-        cut[axis] = slice(start, start + shape[axis])
-    return x[tuple(cut)]
+def _center(x, shape: tuple[int, ...]):
+    """Cut an array to a shape, around its middle."""
+    begins = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
+    return x[tuple([slice(begin, begin + m) for begin, m in zip(begins, shape, strict=True)])]
 
 
 def _order(in1, in2, axes: tuple[int, ...]):
@@ -54,13 +51,14 @@ def _convolve(in1, in2, mode: str, method: str, axes: tuple[int, ...]):
     first = in1.shape
     if mode == "valid":
         in1, in2 = _order(in1, in2, axes)
-    if not axes:
-        return in1 * in2
-    last = tuple(range(-len(axes), 0))
-    in1, in2 = np.moveaxis(in1, axes, last), np.moveaxis(in2, axes, last)
-    way = {"mode": "valid" if mode == "valid" else "full", "method": method, "ndim": len(axes)}
-    out = np.moveaxis(convolve_nd(in1, in2, **way), last, axes)
-    return _center(out, first, axes) if mode == "same" else out
+    if axes:
+        last = tuple(range(-len(axes), 0))
+        in1, in2 = np.moveaxis(in1, axes, last), np.moveaxis(in2, axes, last)
+        way = {"mode": "valid" if mode == "valid" else "full", "method": method, "ndim": len(axes)}
+        out = np.moveaxis(convolve_nd(in1, in2, **way), last, axes)
+    else:
+        out = in1 * in2
+    return _center(out, first) if mode == "same" else out
 
 
 def _chosen(in1, in2, mode: str, method: str) -> str:
@@ -112,6 +110,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     if not axes:
         raise ValueError("when provided, axes cannot be empty")
     in1, in2 = [x.astype(np.float64) if aval_of(x).dtype.kind not in "fc" else x for x in (in1, in2)]
+    axes = tuple([a for a in axes if in1.shape[a] != 1 != in2.shape[a]])  # one of length 1 broadcasts, in every mode
     rest = [(in1.shape[a], in2.shape[a]) for a in range(np.ndim(in1)) if a not in axes]
     if any(n != m and 1 not in (n, m) for n, m in rest):
         raise ValueError(f"incompatible shapes for in1 and in2: {in1.shape} and {in2.shape}")
@@ -143,7 +142,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     options = {"constant_values": fillvalue} if pad == "constant" else {}
     wide = np.pad(in1, [(n - 1, n - 1) for n in in2.shape], pad, **options)
     out = convolve_nd(wide, in2, mode="valid", method="direct", ndim=2)
-    return _center(out, in1.shape, (0, 1)) if mode == "same" else out
+    return _center(out, in1.shape) if mode == "same" else out
 
 
 @mirrors(sg.correlate2d)

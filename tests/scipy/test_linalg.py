@@ -391,3 +391,31 @@ def test_riccati_of_complex_matrices() -> None:
         value, slope = da.jvp(f, (0j,), (1 + 0j,))
         np.testing.assert_allclose(value, g(0.0), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(slope, (g(1e-6) - g(-1e-6)) / 2e-6, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128, np.int64])
+def test_small_triangular_systems(dtype) -> None:
+    """Three hundred of up to five rows: SciPy's values, dtypes and refusals, of traced and of stacked systems."""
+    rng = generator("triangular", dtype.__name__)
+    for case in range(300):
+        n, k, lower, unit = case % 6, int(rng.integers(0, 4)), bool(rng.integers(2)), bool(rng.integers(2))
+        a = np.round(4 * rng.normal(size=(2, n, n)) + (2j if dtype is np.complex128 else 0), 1)
+        a = (a + np.where(a.real < 0, -1, 1) * np.eye(n)).astype(dtype)
+        b = rng.normal(size=(2, n, k)).astype(dtype if case % 2 else np.float64)
+        singular = case % 17 == 0 and n and k and not unit
+        a[:, n // 2 : n // 2 + 1] = 0 if singular else a[:, n // 2 : n // 2 + 1]
+        solve = lambda a, b, lib=ours, lower=lower, unit=unit: lib.solve_triangular(
+            a, b, lower=lower, unit_diagonal=unit
+        )
+        if singular:
+            with pytest.raises(np.linalg.LinAlgError, match="singular"):
+                da.vmap(solve)(a, b)
+            continue
+        expected = np.array([solve(*pair, lib=sl) for pair in zip(a, b, strict=True)])
+        rtol = 1e-3 if dtype is np.float32 else 1e-9
+        found = [da.vmap(solve)(a, b)]
+        if b.dtype.kind != "i":
+            found.append(np.array([da.jvp(lambda b, a=a, solve=solve: solve(a[0], b), (b[0],), (b[0],))[1]]))
+        for each in found:
+            np.testing.assert_allclose(each, expected[: len(each)], rtol=rtol, atol=rtol)
+            assert each.dtype == expected.dtype

@@ -41,6 +41,36 @@ def test_fast_convolution(name: str, mode: str) -> None:
     agrees(lambda x, y: f(x, y, mode, axes=0), lambda x, y: g(x, y, mode, axes=0), IMAGE, IMAGE[:2])
 
 
+def test_fast_convolution_along_any_axes() -> None:
+    """A thousand choices of shapes (1 on either side), axes and modes: SciPy's values; bilinear; transposed."""
+    rng, done = np.random.default_rng(5), 0
+    while done < 1000:
+        d = int(rng.integers(1, 4))
+        chosen = rng.permutation(d)[: rng.integers(1, d + 1)]
+        first = rng.integers(1, 5, d)
+        second = np.where(np.isin(range(d), chosen), rng.integers(1, 5, d), np.where(rng.random(d) < 0.7, first, 1))
+        if rng.random() < 0.2:
+            first = np.where(np.isin(range(d), chosen), first, 1)
+        x, y = rng.normal(size=first), rng.normal(size=second)
+        axes = None if rng.random() < 0.1 else tuple(int(a) - d * int(rng.integers(2)) for a in chosen)
+        mode, name = MODES[rng.integers(3)], ("fftconvolve", "oaconvolve")[rng.integers(2)]
+        f = lambda x, y, m=mode, n=name, axes=axes: getattr(ours, n)(x, y, m, axes=axes)
+        try:
+            expected = getattr(sg, name)(x, y, mode, axes=axes)
+        except ValueError:
+            with pytest.raises(ValueError, match=r"valid|incompatible"):
+                da.jvp(f, (x, y), (x, y))
+            continue
+        value, tangent = da.jvp(f, (x, y), (2 * x, 3 * y))
+        assert value.shape == expected.shape
+        np.testing.assert_allclose(value, expected, atol=1e-12)
+        np.testing.assert_allclose(tangent, 5 * expected, atol=1e-11)
+        seed = rng.normal(size=expected.shape)
+        back = da.vjp(f, x, y)[1](seed)
+        np.testing.assert_allclose([np.sum(b * z) for b, z in zip(back, (x, y), strict=True)], np.sum(seed * expected))
+        done += 1
+
+
 @pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
