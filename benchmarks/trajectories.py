@@ -6,6 +6,7 @@ Not for: implicit derivatives of other solvers.
 """
 
 import importlib
+import itertools
 
 import numpy as np
 
@@ -49,6 +50,12 @@ def solved(f, y0, p, end, sensitivity):
 
 def by_dualad(f, y0, p, end, sensitivity):
     return lambda: da.grad(lambda p: solved(f, y0, p, end, sensitivity))(p)
+
+
+def by_jit(f, y0, p, end, sensitivity):
+    """The compiled gradient, at another point in each call."""
+    gradient, calls = da.jit(da.grad(lambda p: solved(f, y0, p, end, sensitivity))), itertools.count()
+    return lambda: gradient(p * (1 + 1e-9 * (next(calls) % 1000)))
 
 
 def primal(f, y0, p, end):
@@ -128,4 +135,13 @@ def works(quick=False):
             yield Work(
                 f"ode-{name}-{sensitivity}", f"gradient of an ODE's end, {title}, {sensitivity}", contenders,
                 tuple(budgets), agreement=3e-4,
+            )  # fmt: skip
+        if name == "predators":
+            budgets = (
+                Budget("≤ 0.5× JAX jit", "dualad", "JAX jit", at_most=0.5),
+                Budget("≤ 0.05× diffrax", "dualad", "diffrax", at_most=0.05),
+            )
+            yield Work(
+                f"ode-{name}-compiled", f"gradient of an ODE's end under jit, {title}",
+                {"dualad": lambda at=at: by_jit(*at, "forward")} | peers, budgets, agreement=3e-4,
             )  # fmt: skip

@@ -1,7 +1,7 @@
 """``solve_ivp`` with derivatives: in the initial state, in parameters, in the ends, in ``t_eval`` and through events.
 
-Plain arguments go straight to SciPy. Otherwise SciPy solves too, on the plain numbers, and what it found is an operator
-(``trajectories.py``). Not for: ``odeint`` (``lsoda.py``).
+Plain arguments go straight to SciPy. Otherwise the solution is an operator (``trajectories.py``), which SciPy solves on
+plain numbers; in a program our own loop does (``native.py``). Not for: ``odeint`` (``lsoda.py``).
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ import scipy.integrate as si
 from scipy.optimize import OptimizeResult
 
 from ...base.frames import public
+from ...control.control_flow import is_traced
 from ...control.linear_solve import cast
 from ...core.aval import aval_of
 from ...core.dispatch import bind
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError
+from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
+from .native import OURS, REACHED, checked_control, compiled_rows, solve_in_steps
 from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run, solver_of
+from .runge_kutta import EXPLICIT
 from .trajectories import ivp
 
 __all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
@@ -64,18 +68,23 @@ class Trajectory:
 def solve_ivp(
     fun: Callable, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple | None = None, *, sensitivity: str = "auto",
-    sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None, **options: Any,
+    sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None, solver: str = "auto",
+    max_steps: int = 1_000_000, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve y' = f(t, y), as ``scipy.integrate.solve_ivp`` does, and differentiate the solution.
 
     The derivative is that of the exact solution, to the tolerances that are given: forward mode solves the variational
     equation together with y, reverse mode the adjoint equation backwards along the dense output.
 
+    Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps. It is SciPy's where the
+    function branches on values, with events, and for complex states and those of more than 256 numbers.
+
     Parameters
     ----------
     fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
-        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian.
+        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The method ``"Tsit5"``
+        (Tsitouras 2011, of order 5) runs in our own loop always.
     sensitivity : {"auto", "forward", "adjoint"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
         takes the first for up to 50 numbers.
@@ -86,6 +95,10 @@ def solve_ivp(
     keep_steps : int, optional
         Of how many steps the adjoint holds the dense output at once, by default up to 4096 and 32 MB. A longer solution
         keeps checkpoints at regular steps, from which the backward pass recomputes the others.
+    solver : {"auto", "native"}
+        ``"native"`` runs our own compiled loop outside of ``jit`` as well.
+    max_steps : int
+        How many steps that loop tries before it gives up.
 
     Returns
     -------
@@ -113,14 +126,28 @@ def solve_ivp(
     (-0.735759, -0.735759)
     """
     where = "solve_ivp"
-    check_choices(where, sensitivity, sens_tol, keep_steps)
+    check_choices(where, sensitivity, sens_tol, keep_steps, solver)
     given = () if args is None else args
 
     def first_calls() -> list:
         start = float(t_span[0]), np.asarray(y0) * 1.0, *given
         return [(f, *start) for f in (fun, *event_list(events))]
 
-    if not depends((t_span, y0, t_eval, given), first_calls):
+    known = not depends((t_span, y0, t_eval, given), first_calls)
+    ours, rows = solver == "native" or method in OURS, None
+    if ours:
+        check_native(where, method, events, y0)
+        choices = {
+            "sensitivity": sensitivity, "sens_tol": sens_tol, "require_success": require_success and not known,
+            "keep_steps": keep_steps, "max_steps": max_steps, **options,
+        }  # fmt: skip
+        compiled = compiled_rows(solve_ivp, fun, method, tuple([(name, _static(x)) for name, x in choices.items()]))
+        rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given)
+        if known:
+            control = checked_control(y0, t_span, max_steps, options)
+            run = solve_in_steps(fun, method, t_span, y0, given, control, where)
+            return _plain_result(run, rows, t_span, y0, t_eval, dense_output)
+    if known:
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
         fun = watch_results(fun, where)
@@ -130,15 +157,17 @@ def solve_ivp(
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
     settings = Settings(
         where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
-        sensitivity, sens_tol, require_success, keep_steps,
+        sensitivity, sens_tol, require_success, keep_steps, ours, options.get("first_step"), max_steps,
     )  # fmt: skip
     if not isinstance(given, tuple):
         raise ArgumentTypeError(
             f"{where}: args={type(given).__name__}.", "the extra arguments of the function are a tuple",
             "write args=(value,), with a comma",
         )  # fmt: skip
-    call = _Call(fun, y0, given, events, vectorized, options, settings)
     times = None if t_eval is None else operand(t_eval) * 1.0
+    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings)
+    if ours and not call.is_staged:
+        call.rows = rows
     return call.result(t0, t1, times, y0, dense_output)
 
 
@@ -146,7 +175,8 @@ class _Call:
     """A call of ``solve_ivp`` on tensors."""
 
     def __init__(
-        self, fun: Callable, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict, settings: Settings
+        self, fun: Callable, ends: Sequence, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict,
+        settings: Settings,
     ) -> None:  # fmt: skip
         where, n, inputs = settings.where, y0.shape[0], Inputs(settings.where)
         self.vectorized, self.options, self.settings = vectorized, options, settings
@@ -154,6 +184,12 @@ class _Call:
         finish = lambda out, name: number(out, where, name)
         self.f = inputs.close(fun, (0.0, y0), args, finish=lambda out, name: entries(out, n, where, name))
         self.crossings = [inputs.close(e, (0.0, y0), args, "events", finish) for e in self.functions]
+        #: ``rows(t0, t1, times, y0)``, if given, is the solution at times by code that is compiled once
+        self.rows: Callable | None = None
+        self.is_staged = is_traced([*ends, y0, *self.theta])
+        partly = ends[2] is None and not settings.require_success  # where it stops is asked of SciPy
+        if not self.functions and settings.name in EXPLICIT and self.is_staged and not partly:
+            self.settings = settings = settings._replace(native=True)
         self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
         self.watch = Watch(self.problem, self.functions, self.crossings, functools.partial(self.solve, events=True))
 
@@ -163,7 +199,7 @@ class _Call:
         """Have SciPy solve it on plain arrays."""
         with calling_scipy():
             return si.solve_ivp(
-                self.f.plain(values), (t0, t1), y0, self.settings.method, times, dense,
+                self.f.plain(values), (t0, t1), y0, solver_of(self.settings.method), times, dense,
                 self._events(values) if events else None, **self._options(y0, values),
             )  # fmt: skip
 
@@ -205,7 +241,7 @@ class _Call:
         """Return SciPy's result object."""
         operands = [t0, t1, y0, *self.theta, *([] if times is None else [times])]
         plain = numbers(operands)
-        if plain is None:
+        if plain is None or self.rows is not None:
             return self._without_numbers(t0, t1, times, y0, dense, operands)
         start, stop, state, *rest = plain
         theta = rest[: len(self.theta)]
@@ -240,6 +276,8 @@ class _Call:
         return result
 
     def _rows(self, t0, t1, times, y0) -> Any:
+        if self.rows is not None:
+            return self.rows(t0, t1, times, y0)
         return bind(ivp, (t0, t1, times, y0, *self.theta), {"call": self.problem})
 
     def _differentiate_events(self, result, run, t0, stop: float, y0, theta: Sequence) -> None:
@@ -256,6 +294,8 @@ class _Call:
         what = "under vmap, where every lane takes steps of its own" if lanes else "in a program"
         words = _unknown_times(what, times is not None)
         asked, stop, last = None, t1, t1
+        status: Any = 0
+        several = self.watch.may_stop
         if self.functions or (times is None and not self.settings.require_success):
             asked = Asked(self.watch, t0, t1, times, y0, self.theta)
             stop = asked.stop
@@ -271,13 +311,14 @@ class _Call:
             y = of_own(None, 1, 2) if count is None else states(t).T
         else:
             t, y = times, states(times).T
+            if not self.settings.require_success and asked is None:  # what was not reached is NaN
+                status, several = np.where(np.any(np.isnan(stop_gradient(y))), -1, 0), True
         events = None if not self.functions else self._occurrences(asked, states, what)
         sol = Trajectory(states, -np.inf, np.inf, None) if dense else None
-        message = "The solver successfully reached the end of the integration interval."
         return OptimizeResult(
             t=t, y=y, sol=sol, t_events=events and [e[0] for e in events], y_events=events and [e[1] for e in events],
-            nfev=None, njev=None, nlu=None, status=0 if asked is None else asked.status,
-            message="of several runs, or of one yet to come" if self.watch.may_stop else message, success=True,
+            nfev=None, njev=None, nlu=None, status=status if asked is None else asked.status,
+            message="of several runs, or of one yet to come" if several else REACHED, success=status >= 0,
         )  # fmt: skip
 
     def _occurrences(self, asked: Asked, states: Callable, what: str) -> list[tuple]:
@@ -326,16 +367,36 @@ def _unknown_occurrences(what: str, event: int, name: str, asked: Asked) -> tupl
 mirrors(None, "op")(solve_ivp)
 
 
+def _plain_result(run: OptimizeResult, rows: Callable, t_span: Any, y0: Any, t_eval: Any, dense: bool) -> Any:
+    """Return the run of our own loop as SciPy would return it."""
+    t0, t1 = [float(t) for t in t_span]
+    at = lambda times: rows(t0, t1, times, np.asarray(y0, float))
+    if dense:
+        run.sol = Trajectory(at, min(t0, run.t[-1]), max(t0, run.t[-1]), run.t)
+    if t_eval is not None:
+        times = np.asarray(t_eval) * 1.0
+        if times.size and not min(t0, t1) <= times.min() <= times.max() <= max(t0, t1):
+            raise ValueError("Values in `t_eval` are not within `t_span`.")
+        run.t = times[abs(times - t0) <= abs(run.t[-1] - t0)]
+        run.y = at(run.t).T
+    return run
+
+
+def _static(x: Any) -> Any:
+    return tuple(np.ravel(x).tolist()) if isinstance(x, (list, np.ndarray)) else x
+
+
 # ── checks, shared with odeint ───────────────────────────────────────────────────────────────────────────────────
 
 
-def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any) -> None:
+def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, solver: str = "auto") -> None:
     """Refuse words that are none of the choices, and no number of steps."""
     if keep_steps is not None and not (isinstance(keep_steps, (int, np.integer)) and keep_steps > 0):
         raise ArgumentError(
             f"{where}: keep_steps={keep_steps!r}.", "it is a number of steps, 1 or more", "pass keep_steps=1000"
         )
     for name, value, choices in (
+        ("solver", solver, ("auto", "native")),
         ("sensitivity", sensitivity, ("auto", "forward", "adjoint")),
         ("sens_tol", sens_tol, ("all", "state")),
     ):
@@ -343,6 +404,22 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any) 
             raise ArgumentError(
                 f"{where}: {name}={value!r}.", "it is one of " + ", ".join(map(repr, choices)), f"pass {choices[0]!r}"
             )
+
+
+def check_native(where: str, method: Any, events: Any, y0: Any) -> None:
+    """Refuse what our own loop does not do."""
+    if method not in EXPLICIT:
+        wrong, why = f"method={method!r}", f"the methods that are programs are {', '.join(EXPLICIT)}"
+    elif events is not None:
+        wrong, why = "events", "SciPy's loop looks for events"
+    elif aval_of(operand(y0)).dtype.kind == "c":
+        wrong, why = "a complex y0", "our own loop is one of real numbers"
+    else:
+        return
+    raise ArgumentError(
+        f"{where}: {wrong} with solver='native', or a method that SciPy does not have.", why,
+        "leave solver out, and take a method of SciPy's; or write the state as its real and imaginary parts",
+    )  # fmt: skip
 
 
 def refuse_traced_options(options: dict, where: str) -> None:

@@ -7,6 +7,7 @@ adjoint as code that was traced once, exact Jacobians for implicit methods. Not 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,14 +24,17 @@ from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
 from .functions import compile_callback
+from .native import Failure, is_solvable, rows_at, run_native
 from .path import Path, steps_at_once
+from .runge_kutta import Control
 
 __all__ = [
-    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "key_of", "method_name", "over_lanes",
-    "solver_of",
+    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "in_order", "key_of", "method_name", "over_lanes",
+    "solver_of", "stopped_early",
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
+METHODS["Tsit5"] = si.RK45  # where SciPy's loop runs: of the same order
 IMPLICIT = ("Radau", "BDF", "LSODA")
 #: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
 _DENSE = 64
@@ -52,6 +56,20 @@ class Settings(NamedTuple):
     sens_tol: str = "all"
     require_success: bool = True
     keep_steps: int | None = None
+    #: whether its loop is a program of ours
+    native: bool = False
+    first_step: float | None = None
+    max_steps: int = 1_000_000
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return method_name(self.method)
+
+    @property
+    def control(self) -> Control:
+        """How steps are chosen."""
+        return Control(self.rtol, self.atol, self.max_step, self.first_step, self.max_steps)
 
 
 def method_name(method: Any) -> str:
@@ -67,12 +85,28 @@ def solver_of(method: Any) -> Any:
 def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
     """Refuse a run that did not reach its end."""
     if not run.success:
-        raise ConvergenceError(
-            f"{settings.where}: {what} stopped at t = {run.t[-1] if len(run.t) else 'the start'}: {run.message}",
-            "there is no solution beyond that time, and so no derivative",
-            "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
-            " require_success=False for the part that was computed",
-        )
+        raise stopped_early(settings, what, run.t[-1] if len(run.t) else "the start", run.message)
+
+
+def stopped_early(settings: Settings, what: str, t: Any, message: str) -> ConvergenceError:
+    """Return the error of a run that did not reach its end."""
+    return ConvergenceError(
+        f"{settings.where}: {what} stopped at t = {t}: {message}",
+        "there is no solution beyond that time, and so no derivative",
+        "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
+        " require_success=False for the part that was computed",
+    )
+
+
+def in_order(t0: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Return times as a solution comes to them, and where among those each one is (None: it is where it was)."""
+    if len(times) == 1:
+        return None, times
+    steps = np.diff(times)
+    if (steps >= 0).all() if times[-1] >= t0 else (steps <= 0).all():
+        return None, times
+    order = np.argsort(abs(times - t0), kind="stable")
+    return np.argsort(order), times[order]
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -127,6 +161,10 @@ class Problem:
             return np.zeros((0, self.n), np.asarray(y0).dtype)
         if float(t0) == float(t1):
             return np.tile(y0, (len(times), 1))
+        if is_solvable(self, y0):
+            found = self._native_rows(t0, t1, times, y0, parameters)
+            if found is not None:
+                return found
         for run in self.known(t0, y0, parameters):
             if np.array_equal(run.t, times):
                 return np.ascontiguousarray(run.y.T)
@@ -144,6 +182,20 @@ class Problem:
         out[reached] = run.y.T[places[reached]]
         return out
 
+    def _native_rows(self, t0: Any, t1: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence) -> Any:
+        solve = functools.partial(rows_at, self)
+        order, times = in_order(t0, times)
+        found = run_native(self, "rows", solve, [t0, t1, times, y0, *parameters])
+        if found is None:
+            return None
+        self.check_native(found[1], "the solver")
+        return found[0] if order is None else found[0][order]
+
+    def check_native(self, failure: Failure | None, what: str) -> None:
+        """Refuse a run of ours that did not reach its end."""
+        if failure is not None and self.settings.require_success:
+            raise stopped_early(self.settings, what, failure.t, failure.message)
+
     def run(self, t0, t1, times, y0, parameters: Sequence) -> Any:
         """Solve it by SciPy."""
         s, what = self.settings, "the solver"
@@ -152,7 +204,7 @@ class Problem:
         else:
             with calling_scipy():
                 run = si.solve_ivp(
-                    self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, s.method, t_eval=times,
+                    self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, solver_of(s.method), t_eval=times,
                     **self._options(y0, parameters),
                 )  # fmt: skip
             what = "the solver of the derivatives' equation"
@@ -254,12 +306,17 @@ class Problem:
     def _variational_settings(self, lanes: int) -> Settings:
         s, n = self.settings, self.n
         atol = np.broadcast_to(np.asarray(s.atol, float), (n,))
+        rtol = s.rtol if np.ndim(s.rtol) == 0 else np.tile(s.rtol, 1 + lanes)
         tangents, share = np.tile(atol, lanes), 1.0
         if s.sens_tol == "state":
             # SciPy's norm is a mean over all entries: the state's part of it is to weigh what it weighs alone.
             tangents, share = np.full(n * lanes, np.inf), (1 + lanes) ** -0.5
         return s._replace(
-            atol=np.concatenate([atol * share, tangents]), rtol=s.rtol * share, require_success=True, sens_tol="all"
+            atol=np.concatenate([atol * share, tangents]),
+            rtol=rtol * share,
+            require_success=True,
+            sens_tol="all",
+            first_step=None,
         )
 
     def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:

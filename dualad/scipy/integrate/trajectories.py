@@ -19,8 +19,10 @@ import numpy as np
 
 from ...base.arguments import replace_at
 from ...batched import one_by_one
+from ...control.control_flow import is_traced
 from ...control.control_ops import for_unknown
 from ...control.linear_solve import cast
+from ...control.loops import map as map_rows
 from ...control.subprograms import zeros
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
@@ -32,7 +34,8 @@ from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from .adjoint import walk_back
 from .functions import has_lanes
-from .problem import Problem, Settings
+from .native import is_solvable, rows_at, run_native
+from .problem import Problem, Settings, in_order
 
 __all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
 
@@ -66,6 +69,22 @@ def _ivp_jvp(primals, tangents, *, call):
     return y, total
 
 
+def _lane_by_lane(op: Any) -> Callable:
+    """Make the rule under ``vmap``: each lane is a run of its own, in a program one turn of a loop."""
+
+    def batch(size, values, mapped, **params):
+        if not size or not is_traced(values):
+            return one_by_one(op)(size, values, mapped, **params)
+
+        def lane(rows):
+            left = iter(rows)
+            return bind(op, [next(left) if m else v for v, m in zip(values, mapped, strict=True)], params)
+
+        return map_rows(lane, [v for v, m in zip(values, mapped, strict=True) if m])
+
+    return batch
+
+
 # ── its tangent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -83,36 +102,79 @@ def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool], lanes: in
     pairs = [(known_value(v), known_value(p)) for v, p in zip(vectors, primals, strict=True)]
     if any([v is None or p is None for v, p in pairs]):
         return 1.0
+    return _factors(pairs, lanes)
+
+
+def _factors(pairs: Sequence[tuple], lanes: int | None) -> Any:
     largest = np.zeros(lanes or 1)
     for v, p in pairs:
-        size = abs(np.asarray(p))
-        size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
-        largest = np.maximum(largest, np.max(abs(np.reshape(v, (len(largest), -1))) / size.reshape(-1), 1, initial=0.0))
+        size = abs(p)
+        most = np.max(size, initial=0.0)
+        size = np.where(size > 0, size, np.where(most > 0, most, 1.0))
+        ratios = abs(np.reshape(v, (lanes or 1, -1))) / np.reshape(size, (-1,))
+        largest = np.maximum(largest, np.max(ratios, 1, initial=0.0))
     largest = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
     return largest[0] if lanes is None else largest
 
 
 def _move(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...], lanes: int | None) -> Any:
     """Return the tangents, as a part of the solution of the variational equation."""
-    t0, times, y0, *parameters = point
+    t0, times, *_ = point
+    solve = lambda problem, *start: bind(ivp, (t0, _furthest(t0, times), times, *start), {"call": problem})
+    return _move_by(solve, _sizes(vectors, point, moving, lanes), vectors, point, call, moving, lanes)
+
+
+def _move_by(
+    solve: Callable, sizes: Any, vectors: Sequence, point: Sequence, call: Problem, moving: tuple, lanes: int | None
+) -> Any:  # fmt: skip
+    """Return the tangents by ``solve(problem, y0, *parameters)``."""
+    _, times, y0, *parameters = point
     n, count = call.n, lanes or 1
-    sizes = _sizes(vectors, point, moving, lanes)
     per_lane = lambda x: sizes if lanes is None else np.reshape(sizes, (-1, *[1] * (np.ndim(x) - 1)))
     if np.ndim(sizes) or lanes is None:
         vectors = [cast(v / per_lane(v), aval_of(v).dtype) for v in vectors]
     start = np.concatenate([y0, np.reshape(vectors[0], (-1,))])
     directions = [np.reshape(v, (count, *np.shape(v)[lanes is not None :])) for v in vectors[1:]]
     problem = call.variational(moving, count)
-    end = times[-1:][0] if np.shape(times)[0] == 1 else _furthest(t0, times)
-    rows = bind(ivp, (t0, end, times, start, *parameters, *directions), {"call": problem})
+    rows = solve(problem, start, *parameters, *directions)
     rows = np.reshape(rows[:, n:], (np.shape(times)[0], count, n))
     return rows[:, 0] * sizes if lanes is None else np.moveaxis(rows, 1, 0) * np.reshape(sizes, (-1, 1, 1))
 
 
 def _furthest(t0: Any, times: Any) -> Any:
-    if not np.shape(times)[0]:
-        return t0
+    if np.shape(times)[0] < 2:
+        return times[0] if np.shape(times)[0] else t0
     return times[np.argmax(abs(times - t0))]
+
+
+def _tangent_impl(*args, call, moving, lanes):
+    vectors, (t0, times, y0, *_) = _split(args, moving)
+    if not is_solvable(call.variational(moving, lanes or 1), y0) or not len(times):
+        return _move(*_split(args, moving), call, moving, lanes)
+    order, times = in_order(t0, times)
+    if t0 == times[-1]:
+        return _move(*_split(args, moving), call, moving, lanes)
+
+    def move(*args):
+        vectors, point = _split(args, moving)
+        t0, times, y0, *parameters = point
+        sizes = _factors(
+            [*zip(vectors, [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]], strict=True)], lanes
+        )
+        last = None
+
+        def solve(problem, *start):
+            nonlocal last
+            rows, last = rows_at(problem, t0, times[-1], times, *start)
+            return rows
+
+        return _move_by(solve, sizes, vectors, point, call, moving, lanes), last
+
+    found = run_native(call, ("tangent", moving, lanes), move, [*vectors, t0, times, y0, *args[len(vectors) + 3 :]])
+    if found is None:
+        return _move(*_split(args, moving), call, moving, lanes)
+    call.check_native(found[1], "the solver of the derivatives' equation")
+    return found[0] if order is None else np.take(found[0], order, axis=-2)
 
 
 def _tangent_shape(*avals, call, moving, lanes):
@@ -180,7 +242,7 @@ def _joined_lanes(x: Any, size: int, mapped: bool, lanes: int | None) -> Any:
 def _tangent_batch(size, values, mapped, *, call, moving, lanes):
     cut = 1 + sum(moving)
     if any(mapped[cut:]) or not size:
-        return one_by_one(ivp_tangent)(size, values, mapped, call=call, moving=moving, lanes=lanes)
+        return _lane_by_lane(ivp_tangent)(size, values, mapped, call=call, moving=moving, lanes=lanes)
     vectors = [_joined_lanes(v, size, m, lanes) for v, m in zip(values[:cut], mapped[:cut], strict=True)]
     params = {"call": call, "moving": moving, "lanes": size * (lanes or 1)}
     out = bind(ivp_tangent, (*vectors, *values[cut:]), params)
@@ -253,7 +315,7 @@ def _adjoint_transpose(ct, *args, **params):
 
 def _adjoint_batch(size, values, mapped, *, call, moving, lanes):
     if any(mapped[1:]) or not size:
-        return one_by_one(ivp_adjoint)(size, values, mapped, call=call, moving=moving, lanes=lanes)
+        return _lane_by_lane(ivp_adjoint)(size, values, mapped, call=call, moving=moving, lanes=lanes)
     ct = _joined_lanes(values[0], size, mapped[0], lanes)
     out = bind(ivp_adjoint, (ct, *values[1:]), {"call": call, "moving": moving, "lanes": size * (lanes or 1)})
     return out if lanes is None else tuple([np.reshape(x, (size, lanes, *np.shape(x)[1:])) for x in out])
@@ -285,10 +347,11 @@ ivp = Primitive(
     samples=_samples(_START, np.asarray(1.5), _TIMES),
     kind="implicit",
 )
+ivp.batch = _lane_by_lane(ivp)
 
 ivp_tangent = Primitive(
     "ivp_tangent",
-    impl=lambda *args, **params: _move(*_split(args, params["moving"]), **params),
+    impl=_tangent_impl,
     abstract_eval=_tangent_shape,
     jvp=_tangent_jvp,
     linear_in=lambda count, params: range(1 + sum(params["moving"])),

@@ -1,0 +1,169 @@
+"""Solving by programs of ours, whose loop is machine code: what ``jit`` runs in place of SciPy's loop.
+
+Not for: the methods (``runge_kutta.py``), or derivatives (``trajectories.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.integrate as si
+from scipy.optimize import OptimizeResult
+
+from ...base.frames import user_level
+from ...control.control_flow import while_loop
+from ...control.loops import scan
+from ...control.subprograms import stage
+from ...core.above import ABOVE
+from ...core.aval import Aval, aval_of
+from ...errors import PerformanceNote
+from .functions import entries
+from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
+
+__all__ = [
+    "Failure", "OURS", "REACHED", "checked_control", "compiled_rows", "is_solvable", "rows_at", "run_native",
+    "solve_in_steps",
+]  # fmt: skip
+
+#: methods that SciPy does not have
+OURS = ("Tsit5",)
+
+#: what SciPy says where all went well
+REACHED = "The solver successfully reached the end of the integration interval."
+#: accepted steps that are recorded at once
+_AT_ONCE = 128
+#: states of more numbers are left to SciPy's loop: their steps are array operations, in which little is lost
+_LARGEST = 256
+
+
+class Failure(NamedTuple):
+    """Where a run has stopped, and why."""
+
+    t: float
+    message: str
+
+
+def is_solvable(problem: Any, y0: Any) -> bool:
+    """Whether there may be machine code for a problem: its method is explicit, its state real and not large."""
+    return problem.settings.native and problem.n <= _LARGEST and aval_of(y0).dtype == np.dtype(float)
+
+
+def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: Any) -> tuple[Any, State]:
+    """Solve in a program, as far as the last of times in order; return y there, and the last state."""
+    method, control, forward = EXPLICIT[problem.settings.name], problem.settings.control, np.sign(t1 - t0)
+    f = lambda t, y: problem.function(t, y, *parameters)
+
+    def turn(s: State, t: Any) -> tuple[State, Any]:
+        going = lambda s: (s.status == RUNNING) & (forward * (t - s.t) > 0)
+        s = while_loop(going, lambda s: advance(method, f, s, t1, control), s)
+        return s, at(method, f, s, t)
+
+    s, rows = scan(turn, begin(method, f, t0, t1, y0, control), times)
+    return rows, s._replace(status=np.where(forward * (times[-1] - s.t) > 0, s.status, RUNNING))
+
+
+def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence) -> tuple[Any, Failure | None] | None:
+    """Run ``function(*arrays)``, which returns a pair (result, last state), as machine code; None if there is none."""
+    arrays = [np.asarray(a, order="C") for a in arrays]
+    key = ("machine code", key, *[(a.shape, a.dtype) for a in arrays])
+    code = problem.once(key, lambda: _machine_code(problem, function, arrays))
+    if code is None:
+        return None
+    out, t, status = code(*arrays)
+    return out, None if status == RUNNING else Failure(float(t), message_of(int(status), problem.settings.control))
+
+
+def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callable | None:
+    def flat(*values: Any) -> list:
+        out, s = function(*values)
+        return [out, s.t, s.status]
+
+    try:
+        body = stage(flat, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
+    except Exception as error:
+        warnings.warn(
+            f"{problem.settings.where}: `{problem.name}` can't be written down, so SciPy's loop calls it:"
+            f" {str(error).partition(chr(10))[0]}\n  Written in plain NumPy, without branches on values, it is part of"
+            " the compiled loop, a hundred times faster: np.where(condition, a, b), or dualad.cond",
+            PerformanceNote,
+            stacklevel=user_level(),
+        )
+        return None
+    code = None if body.captured else ABOVE.machine_code(body.program)
+    return None if code is None else code.run
+
+
+def message_of(status: int, control: Control) -> str:
+    """Return what a run that has stopped says, in SciPy's words where it has some."""
+    if status == TOO_MANY:
+        return f"{control.max_steps} steps were tried, which is max_steps."
+    ending = ": the right-hand side is not a finite number there." if status == NOT_FINITE else "."
+    return "Required step size is less than spacing between numbers" + ending
+
+
+# ── outside of programs ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@functools.lru_cache(maxsize=64)
+def _in_steps(fun: Callable, name: str, where: str) -> tuple[Callable, Callable]:
+    """Return compiled functions: the state before the first step, and the next accepted steps."""
+    method = EXPLICIT[name]
+
+    def slopes(args: tuple, n: int) -> Callable:
+        return lambda t, y: entries(fun(t, y, *args), n, where, getattr(fun, "__name__", type(fun).__name__))
+
+    def start(t0, t1, y0, args, control):
+        return begin(method, slopes(args, len(y0)), t0, t1, y0, control)
+
+    def steps(s, t1, args, control):
+        f, forward = slopes(args, len(s.y)), np.sign(t1 - s.t)
+
+        def turn(s: State, _: None) -> tuple[State, Any]:
+            going = lambda new: (new.status == RUNNING) & (new.t == s.t) & (forward * (t1 - new.t) > 0)
+            s = while_loop(going, lambda s: advance(method, f, s, t1, control), s)
+            return s, (s.t, s.y)
+
+        return scan(turn, s, None, length=_AT_ONCE)
+
+    return ABOVE.jitted(start), ABOVE.jitted(steps)
+
+
+@functools.lru_cache(maxsize=64)
+def compiled_rows(solve_ivp: Callable, fun: Callable, method: str, choices: tuple) -> Callable:
+    """Return ``rows(t0, t1, times, y0, args)``: compiled calls of ``solve_ivp``."""
+    options = {name: np.array(x) if isinstance(x, tuple) else x for name, x in choices}
+    return ABOVE.jitted(
+        lambda t0, t1, times, y0, args: solve_ivp(fun, (t0, t1), y0, method, times, args=args, **options).y.T
+    )
+
+
+def checked_control(y0: Any, t_span: Any, max_steps: int, options: dict) -> Control:
+    """Return the choices of a run; SciPy looks at them first."""
+    solver = si.RK23(lambda t, y: y, 0.0, np.asarray(y0, float), abs(t_span[1] - t_span[0]), **options)
+    return Control(solver.rtol, solver.atol, solver.max_step, options.get("first_step"), max_steps)
+
+
+def solve_in_steps(
+    fun: Callable, name: str, t_span: Any, y0: Any, args: tuple, control: Control, where: str
+) -> OptimizeResult:  # fmt: skip
+    """Solve by our own loop and return what SciPy returns: the accepted steps."""
+    (t0, t1), y0 = [float(t) for t in t_span], np.asarray(y0, float)
+    start, steps = _in_steps(fun, name, where)
+    s = start(t0, t1, y0, args, control)
+    times, states = [np.array([t0])], [y0[None]]
+    while s.status == RUNNING and s.t != t1:
+        s, (t, y) = steps(s, t1, args, control)
+        times.append(t)
+        states.append(y)
+    t, y = np.concatenate(times), np.concatenate(states)
+    kept = np.append(True, t[1:] != t[:-1])
+    status = 0 if s.t == t1 else -1
+    return OptimizeResult(
+        t=t[kept], y=y[kept].T, sol=None, t_events=None, y_events=None, status=status, success=status == 0,
+        nfev=int(s.tried) * len(EXPLICIT[name].b) + (2 if control.first_step is None else 1), njev=0, nlu=0,
+        message=REACHED if status == 0 else message_of(int(s.status), control),
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""Explicit Runge–Kutta methods as programs: a step in plain NumPy, and SciPy's control of its size.
+
+    kᵢ = f(t + cᵢ h, y + h Σⱼ aᵢⱼ kⱼ),   y⁺ = y + h Σ bᵢ kᵢ,   ε = ‖error / scale‖ < 1,   h⁺ = h · 0.9 ε^(−1/(q+1))
+
+Hairer, Nørsett, Wanner, *Solving Ordinary Differential Equations I* (1993), II.4 and II.5. The tables of RK23, RK45 and
+DOP853 are SciPy's, and so are the norm, the first step and the controller: the accepted steps are SciPy's too. Nothing
+branches on values, so that the loop is one ``while_loop``. Not for: who runs the loop (``native.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.integrate as si
+
+__all__ = [
+    "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
+    "begin",
+]  # fmt: skip
+
+#: what a run has come to
+RUNNING, TOO_SMALL, NOT_FINITE, TOO_MANY = 0, 1, 2, 3
+
+
+class Method(NamedTuple):
+    """An explicit method: its tableau, and the order q of its error.
+
+    ``measure(k, h, scale)`` returns the norm of the error of a step, and ``dense(f, step, x)`` the solution at the part
+    x of a step.
+    """
+
+    a: Sequence
+    b: Sequence
+    c: Sequence
+    q: int
+    measure: Callable
+    dense: Callable
+
+
+class Control(NamedTuple):
+    """The choices of a run: SciPy's, and how many steps are tried."""
+
+    rtol: Any
+    atol: Any
+    max_step: float
+    first_step: float | None
+    max_steps: int
+
+
+class State(NamedTuple):
+    """Where a run is.
+
+    The last accepted step went from (t_old, y_old) to (t, y) by the slopes k, of which the last is f(t, y).
+    """
+
+    t: Any
+    y: Any
+    h: Any
+    k: tuple
+    t_old: Any
+    y_old: Any
+    rejected: Any
+    tried: Any
+    status: Any
+
+
+def _sum(weights: Sequence, k: Sequence) -> Any:
+    terms = [w * slope for w, slope in zip(weights, k, strict=False) if w != 0]
+    return sum(terms[1:], terms[0])
+
+
+def _norm(x: Any) -> Any:
+    return np.sqrt(np.sum(x * x) / x.size)
+
+
+# ── a step ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def begin(method: Method, f: Callable, t0: Any, t1: Any, y0: Any, control: Control) -> State:
+    """Return the state before the first step, whose size is that of Hairer, Nørsett and Wanner, II.4."""
+    slope, d, interval = f(t0, y0), np.sign(t1 - t0), np.abs(t1 - t0)
+    if control.first_step is not None:
+        h = np.minimum(control.first_step, interval)
+    else:
+        scale = control.atol + np.abs(y0) * control.rtol
+        d0, d1 = _norm(y0 / scale), _norm(slope / scale)
+        small = (d0 < 1e-5) | (d1 < 1e-5)
+        h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), interval)
+        d2 = _norm((f(t0 + h0 * d, y0 + h0 * d * slope) - slope) / scale) / h0
+        flat, largest = (d1 <= 1e-15) & (d2 <= 1e-15), np.maximum(d1, d2)
+        h1 = np.where(flat, np.maximum(1e-6, h0 * 1e-3), (0.01 / np.where(flat, 1.0, largest)) ** (1 / (method.q + 1)))
+        h = np.minimum(np.minimum(100 * h0, h1), np.minimum(interval, control.max_step))
+    k = (*[np.zeros_like(y0) for _ in method.b], slope)
+    return State(t0, y0, h, k, t0, y0, np.bool_(False), np.int64(0), np.int64(RUNNING))
+
+
+def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) -> State:
+    """Try one step: it is accepted, or the next one is smaller."""
+    d = np.sign(t1 - s.t)
+    # The distance to the next number: Rump, Zimmermann, Boldo, Melquiond (2009), algorithm 3.3, of succ and pred.
+    least = 10 * np.abs((s.t + d * (2.0**-53 * (1 + 2.0**-52) * np.abs(s.t) + 5e-324)) - s.t)
+    size = np.where(s.rejected, s.h, np.maximum(np.minimum(s.h, control.max_step), least))
+    t = s.t + d * size
+    t = np.where(d * (t - t1) > 0, t1, t)
+    h = t - s.t
+    k = [s.k[-1]]
+    for row, c in zip(method.a[1:], method.c[1:], strict=True):
+        k.append(f(s.t + c * h, s.y + _sum(row, k) * h))
+    y = s.y + h * _sum(method.b, k)
+    k.append(f(t, y))
+    error = method.measure(k, h, control.atol + np.maximum(np.abs(s.y), np.abs(y)) * control.rtol)
+    # An error of zero is the best, one that is NaN the worst.
+    known = np.where(error >= 0, np.maximum(error, 1e-300), np.inf)
+    factor = 0.9 * known ** (-1 / (method.q + 1))
+    most = np.where(s.rejected, 1.0, 10.0)
+    larger = np.minimum(factor, most)
+    smaller = np.maximum(factor, 0.2)
+    fails = ~(size >= least)
+    good = (error < 1) & ~fails
+    choose = lambda new, old: np.where(good, new, old)
+    tried, why = s.tried + 1, np.where(error == error, TOO_SMALL, NOT_FINITE)
+    return State(
+        choose(t, s.t), choose(y, s.y), np.abs(h) * choose(larger, smaller),
+        tuple([choose(a, b) for a, b in zip(k, s.k, strict=True)]), choose(s.t, s.t_old), choose(s.y, s.y_old),
+        ~good, tried, np.where(fails, why, np.where(tried < control.max_steps, RUNNING, TOO_MANY)),
+    )  # fmt: skip
+
+
+def at(method: Method, f: Callable, s: State, t: Any) -> Any:
+    """Return the solution at a time in the last step, NaN beyond it."""
+    h = s.t - s.t_old
+    x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
+    inside = np.where(t == s.t, s.y, method.dense(f, s, x))
+    return np.where(x <= 1, inside, np.nan)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pair(table: Any) -> Method:
+    """Return a pair with one estimate of the error, and its dense output ``y + h Σ kᵢ Σ pᵢⱼ x^(j+1)``."""
+
+    def measure(k: Sequence, h: Any, scale: Any) -> Any:
+        return _norm(_sum(table.E, k) * h / scale)
+
+    def dense(f: Callable, s: State, x: Any) -> Any:
+        powers = [x ** (j + 1) for j in range(table.P.shape[1])]
+        weights = [_sum(row, powers) if np.any(row) else 0.0 for row in table.P]
+        moving = [(w, slope) for w, slope, row in zip(weights, s.k, table.P, strict=True) if np.any(row)]
+        return s.y_old + (s.t - s.t_old) * sum([w * slope for w, slope in moving[1:]], moving[0][0] * moving[0][1])
+
+    return Method(table.A, table.B, table.C, table.error_estimator_order, measure, dense)
+
+
+def _dop853(table: Any) -> Method:
+    """Return the method of order 8 with errors of orders 5 and 3, and a dense output of three more stages (II.10)."""
+
+    def measure(k: Sequence, h: Any, scale: Any) -> Any:
+        fifth, third = _sum(table.E5, k) / scale, _sum(table.E3, k) / scale
+        fifth, third = np.sum(fifth * fifth), np.sum(third * third)
+        both = fifth + 0.01 * third
+        return np.abs(h) * fifth / np.sqrt(np.where(both > 0, both, 1.0) * scale.size)
+
+    def dense(f: Callable, s: State, x: Any) -> Any:
+        k, h, change = list(s.k), s.t - s.t_old, s.y - s.y_old
+        for row, c in zip(table.A_EXTRA, table.C_EXTRA, strict=True):
+            k.append(f(s.t_old + c * h, s.y_old + _sum(row, k) * h))
+        parts = [change, h * k[0] - change, 2 * change - h * (s.k[-1] + k[0]), *[h * _sum(row, k) for row in table.D]]
+        out = 0.0 * change
+        for i, part in enumerate(reversed(parts)):
+            out = (out + part) * (1 - x if i % 2 else x)
+        return s.y_old + out
+
+    return Method(table.A, table.B, table.C, table.error_estimator_order, measure, dense)
+
+
+class _Tsit5:
+    """Tsitouras, *Runge–Kutta pairs of order 5(4) satisfying only the first column simplifying assumption* (2011)."""
+
+    error_estimator_order = 4
+    C = (0.0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0)
+    A = (
+        (),
+        (0.161,),
+        (-0.008480655492356989, 0.335480655492357),
+        (2.8971530571054935, -6.359448489975075, 4.3622954328695815),
+        (5.325864828439257, -11.748883564062828, 7.4955393428898365, -0.09249506636175525),
+        (5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383),
+    )
+    B = (0.09646076681806523, 0.01, 0.4798896504144996, 1.379008574103742, -3.290069515436081, 2.324710524099774)
+    E = (
+        -0.00178001105222577714, -0.0008164344596567469, 0.007880878010261995, -0.1447110071732629, 0.5823571654525552,
+        -0.45808210592918697, 0.015151515151515152,
+    )  # fmt: skip
+    #: the dense output of the paper's section 4, multiplied out
+    P = np.array([
+        [1.0, -2.763706197274826, 2.9132554618219126, -1.0530884977290216],
+        [0.0, 0.13169999999999998, -0.2234, 0.1017],
+        [0.0, 3.9302962368947516, -5.941033872131505, 2.490627285651253],
+        [0.0, -12.411077166933676, 30.33818863028232, -16.548102889244902],
+        [0.0, 37.50931341651104, -88.1789048947664, 47.37952196281928],
+        [0.0, -27.896526289197286, 65.09189467479366, -34.87065786149661],
+        [0.0, 1.5, -4.0, 2.5],
+    ])  # fmt: skip
+
+
+#: the methods whose loop is a program, by name
+EXPLICIT: dict[str, Method] = {
+    "RK23": _pair(si.RK23), "RK45": _pair(si.RK45), "DOP853": _dop853(si.DOP853), "Tsit5": _pair(_Tsit5),
+}  # fmt: skip

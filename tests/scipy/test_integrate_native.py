@@ -1,0 +1,346 @@
+"""`solve_ivp` as a compiled loop: its steps against SciPy's, its derivatives against closed forms and differences.
+
+Not for: SciPy's own loop under transforms (`test_integrate_ivp.py`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate as si
+import scipy.linalg as sl
+
+import dualad as da
+from dualad.errors import ArgumentError, ConvergenceError, PerformanceNote
+from dualad.scipy.integrate import runge_kutta, solve_ivp
+
+pytest.importorskip("llvmlite", reason="the loop is machine code where llvmlite is installed")
+
+RATES = np.array([1.5, 1.0, 3.0, 1.0])
+START = np.array([10.0, 5.0])
+
+
+def predators(t, y, p):
+    return [p[0] * y[0] - p[1] * y[0] * y[1], -p[2] * y[1] + p[3] * y[0] * y[1]]
+
+
+def two_bodies(t, y):
+    cube = (y[0] ** 2 + y[1] ** 2) ** 1.5
+    return [y[2], y[3], -y[0] / cube, -y[1] / cube]
+
+
+def arenstorf(t, y):
+    """The restricted problem of three bodies: Hairer, Nørsett, Wanner, II.0."""
+    m, n = 0.012277471, 1 - 0.012277471
+    d1, d2 = ((y[0] + m) ** 2 + y[1] ** 2) ** 1.5, ((y[0] - n) ** 2 + y[1] ** 2) ** 1.5
+    return [
+        y[2], y[3], y[0] + 2 * y[3] - n * (y[0] + m) / d1 - m * (y[0] - n) / d2,
+        y[1] - 2 * y[2] - n * y[1] / d1 - m * y[1] / d2,
+    ]  # fmt: skip
+
+
+def lorenz(t, y):
+    return [10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]]
+
+
+def ring(t, y):
+    return np.roll(y, 1) - 2 * y + np.roll(y, -1) + np.sin(t)
+
+
+#: right-hand side, interval, initial state; backwards too, and where f is zero at the start
+PROBLEMS: dict[str, tuple[Callable, tuple, Any]] = {
+    "decay": (lambda t, y: -0.5 * y, (0, 5), [1.0, 3.0]),
+    "growth": (lambda t, y: 0.3 * y, (0, 4), [2.0]),
+    "backwards": (lambda t, y: -0.5 * y, (3, -1), [1.0]),
+    "oscillator": (lambda t, y: [y[1], -y[0]], (0, 20), [1.0, 0.0]),
+    "damped": (lambda t, y: [y[1], -0.2 * y[1] - 4 * y[0]], (0, 12), [1.0, 0.0]),
+    "forced": (lambda t, y: [y[1], np.cos(1.3 * t) - y[0]], (0, 15), [0.0, 0.0]),
+    "predators": (lambda t, y: predators(t, y, RATES), (0, 10), START),
+    "predators, backwards": (lambda t, y: predators(t, y, RATES), (5, 0), START),
+    "van der Pol": (lambda t, y: [y[1], 2 * (1 - y[0] ** 2) * y[1] - y[0]], (0, 10), [2.0, 0.0]),
+    "pendulum": (lambda t, y: [y[1], -np.sin(y[0])], (0, 10), [2.5, 0.0]),
+    "logistic": (lambda t, y: y * (1 - y), (-3, 6), [0.05]),
+    "time alone": (lambda t, y: np.array([1.0]) * np.cos(t), (0, 6), [0.0]),
+    "constant": (lambda t, y: 0.0 * y, (0, 6), [1.0, 2.0]),
+    "a zero state": (lambda t, y: 1.0 - y, (0, 3), [0.0]),
+    "two bodies": (two_bodies, (0, 10), [0.4, 0.0, 0.0, 2.0]),
+    "arenstorf": (arenstorf, (0, 6), [0.994, 0.0, 0.0, -2.00158510637908]),
+    "rigid body": (lambda t, y: [y[1] * y[2], -y[0] * y[2], -0.51 * y[0] * y[1]], (0, 12), [0.0, 1.0, 1.0]),
+    "lorenz": (lorenz, (0, 1.5), [1.0, 1.0, 1.0]),
+    "brusselator": (lambda t, y: [1 + y[0] ** 2 * y[1] - 4 * y[0], 3 * y[0] - y[0] ** 2 * y[1]], (0, 10), [1.5, 3.0]),
+    "fitzhugh": (lambda t, y: [3 * (y[0] - y[0] ** 3 / 3 + y[1]), (0.2 - y[0] - 0.2 * y[1]) / 3], (0, 9), [-1.0, 1.0]),
+    "a ring of 12": (ring, (0, 3), np.linspace(0, 1, 12)),
+    "a fast part": (lambda t, y: [-40 * y[0] + y[1], -y[1]], (0, 2), [1.0, 1.0]),
+    "a power of time": (lambda t, y: 2.5 * t**1.5 + 0 * y, (0, 2), [0.0]),
+    "large numbers": (lambda t, y: 1e6 * np.cos(t) + 0 * y, (1e3, 1e3 + 5), [1e7]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_steps_are_scipys(name: str, method: str) -> None:
+    f, span, y0 = PROBLEMS[name]
+    options = {"rtol": 1e-5, "atol": 1e-7}
+    ours = solve_ivp(f, span, y0, method, solver="native", **options)
+    theirs = si.solve_ivp(f, span, y0, method, **options)
+    assert (ours.nfev, ours.status, ours.message, ours.success) == (theirs.nfev, 0, theirs.message, True)
+    # Of order 8 an error is a difference of nearly equal numbers, whose rounding shows in the size of the next step.
+    close = 1e-4 if method == "DOP853" else 1e-9
+    np.testing.assert_allclose(ours.t, theirs.t, rtol=close, atol=close)
+    np.testing.assert_allclose(ours.y, theirs.y, rtol=10 * close, atol=10 * close)
+
+
+OPTIONS: dict[str, dict] = {
+    "tolerances of each entry": {"rtol": [1e-4, 1e-7], "atol": np.array([1e-8, 1e-3])},
+    "first step": {"first_step": 0.01},
+    "largest step": {"max_step": 0.07},
+    "both": {"first_step": 0.5, "max_step": 0.05, "rtol": 1e-6},
+}
+
+
+@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_are_scipys(name: str, span: tuple) -> None:
+    f = lambda t, y: predators(t, y, RATES)
+    ours, theirs = [
+        s(f, span, START, **OPTIONS[name], **more)
+        for s, more in ((solve_ivp, {"solver": "native"}), (si.solve_ivp, {}))
+    ]
+    assert ours.nfev == theirs.nfev
+    np.testing.assert_allclose(ours.t, theirs.t, rtol=1e-9, atol=1e-9)
+    compiled = da.jit(lambda p: solve_ivp(predators, span, START, args=(p,), **OPTIONS[name]).y[:, -1])(RATES)
+    np.testing.assert_allclose(compiled, theirs.y[:, -1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
+def test_dense_output_is_scipys(method: str) -> None:
+    f, times = lambda t, y: predators(t, y, RATES), np.linspace(0.0, 4.0, 23)
+    options = {"t_eval": times, "dense_output": True, "rtol": 1e-4}
+    ours, theirs = (
+        solve_ivp(f, (0, 4), START, method, solver="native", **options),
+        si.solve_ivp(f, (0, 4), START, method, **options),
+    )
+    np.testing.assert_allclose(ours.y, theirs.y, rtol=1e-9)
+    np.testing.assert_allclose(ours.sol(2.345), theirs.sol(2.345), rtol=1e-9)
+    at = np.array([3.3, 0.2, 0.2, 4.0])  # in no order
+    compiled = da.jit(
+        lambda p, t: solve_ivp(predators, (0, 4), START, method, dense_output=True, args=(p,), rtol=1e-4).sol(t)
+    )
+    np.testing.assert_allclose(compiled(RATES, at), theirs.sol(at), rtol=1e-9)
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("method", "order", "size"), [("RK23", 3, 1 / 16), ("RK45", 5, 1 / 8), ("Tsit5", 5, 1 / 8), ("DOP853", 8, 1 / 2)]
+)
+def test_orders_of_convergence(method: str, order: int, size: float) -> None:
+    """Fixed steps: the tolerances are so large that every step is accepted and as large as is allowed."""
+    f = lambda t, y: np.cos(t) * y
+
+    def error(h: float) -> float:
+        run = solve_ivp(f, (0, 3), [1.0], method, solver="native", max_step=h, first_step=h, rtol=1e3, atol=1e3)
+        assert len(run.t) == round(3 / h) + 1
+        return abs(float(run.y[0, -1]) - np.exp(np.sin(3.0)))
+
+    assert np.log2(error(size) / error(size / 2)) == pytest.approx(order, abs=0.5)
+
+
+def test_weights_of_tsit5() -> None:
+    """Conditions of order: of the method, the embedded one, the dense output (Hairer, Nørsett, Wanner, II.1)."""
+    table = runge_kutta._Tsit5
+    b, c = np.append(table.B, 0.0), np.append(table.C, 1.0)
+    a = np.array([*[[*row, *[0.0] * (7 - len(row))] for row in table.A], b])
+    np.testing.assert_allclose(a.sum(1), c, atol=1e-14)
+    for weights, order in ((b, 5), (b + table.E, 4)):
+        for k in range(order):
+            assert weights @ c**k == pytest.approx(1 / (k + 1), abs=1e-13)
+        for left, right in ((a @ c, 1 / 6), (a @ c**2, 1 / 12), (c * (a @ c), 1 / 8), (a @ a @ c, 1 / 24)):
+            assert weights @ left == pytest.approx(right, abs=1e-13)
+    assert abs((b + table.E) @ c**4 - 1 / 5) > 1e-4
+    np.testing.assert_allclose(np.array(table.P).sum(1), b, atol=1e-13)
+    for x in (0.3, 0.8):
+        weights = table.P @ x ** np.arange(1, 5)
+        for k in range(4):
+            assert weights @ c**k == pytest.approx(x ** (k + 1) / (k + 1), abs=1e-13)
+
+
+# ── derivatives ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+MATRIX = np.array([[-0.5, 2.0], [-1.0, -0.3]])
+TIMES = np.linspace(0.0, 2.0, 5)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Tsit5"])
+@pytest.mark.parametrize("sensitivity", ["forward", "adjoint"])
+def test_linear_system_by_matrix_exponentials(method: str, sensitivity: str) -> None:
+    def f(y0, a):
+        options = {"rtol": 1e-10, "atol": 1e-10, "sensitivity": sensitivity}
+        return solve_ivp(lambda t, y: a @ y, (0.0, 2.0), y0, method, t_eval=TIMES, **options).y
+
+    y0 = np.array([1.0, 0.5])
+    push_y = np.stack([sl.expm(t * MATRIX) for t in TIMES], 1)
+    units = np.eye(4).reshape(4, 2, 2)
+    push_a = np.stack([[sl.expm_frechet(t * MATRIX, t * e)[1] @ y0 for t in TIMES] for e in units], -1)
+    push_a = np.moveaxis(push_a, 0, 1).reshape(2, 5, 2, 2)
+    for jacobian in (da.jacfwd, da.jacrev):
+        by_y, by_a = da.jit(jacobian(f, (0, 1)))(y0, MATRIX)
+        np.testing.assert_allclose(by_y, push_y, atol=1e-8)
+        np.testing.assert_allclose(by_a, push_a, atol=1e-8)
+
+
+def final(p, **options):
+    return solve_ivp(
+        predators, (0.0, 3.0), START, args=(p,), **{"method": "DOP853", "rtol": 1e-10, "atol": 1e-10, **options}
+    ).y[:, -1]
+
+
+def energy(p):
+    return np.sum(final(p) ** 2)
+
+
+def test_every_transform_agrees_with_scipys_loop() -> None:
+    plain = lambda p: np.sum(
+        si.solve_ivp(predators, (0, 3), START, "DOP853", args=(p,), rtol=1e-12, atol=1e-12).y[:, -1] ** 2
+    )
+    step = 1e-5 * np.eye(4)
+    differences = [(plain(RATES + e) - plain(RATES - e)) / 2e-5 for e in step]
+    for transform in (da.grad, da.jacfwd, da.jacrev):
+        np.testing.assert_allclose(da.jit(transform(energy))(RATES), differences, rtol=1e-5)
+    value, push = da.jit(lambda p, v: da.jvp(energy, (p,), (v,)))(RATES, np.ones(4))
+    np.testing.assert_allclose([value, push], [plain(RATES), np.sum(differences)], rtol=1e-5)
+    np.testing.assert_allclose(da.jit(da.hessian(energy))(RATES), da.hessian(energy)(RATES), rtol=1e-6)
+
+
+def test_third_order() -> None:
+    end = lambda k: solve_ivp(lambda t, y: k * y, (0.0, 1.0), [1.0], rtol=1e-9, atol=1e-9).y[0, -1]
+    push = lambda g: lambda x: da.jvp(g, (x,), (1.0,))[1]
+    for nested in (push(push(push(end))), da.grad(push(da.grad(end)))):
+        assert da.jit(nested)(0.7) == pytest.approx(np.exp(0.7), rel=1e-7)
+
+
+def test_moving_ends_times_and_start() -> None:
+    """y = y₀ exp(k (t₁ − t₀)): backwards as well, by values from closures, by arguments, by t_eval."""
+
+    def f(t0, t1, y0, k, share):
+        between = np.stack([t0 + share * (t1 - t0), t1])
+        return solve_ivp(lambda t, y: k * y, (t0, t1), np.stack([y0]), "DOP853", between, rtol=1e-11, atol=1e-12).y[0]
+
+    closed = lambda t0, t1, y0, k, share: np.stack([y0 * np.exp(k * share * (t1 - t0)), y0 * np.exp(k * (t1 - t0))])
+    every = (0, 1, 2, 3, 4)
+    for point in ((0.2, 1.5, 0.7, -0.8, 0.3), (1.5, 0.2, 0.7, -0.8, 0.6)):
+        for jacobian in (da.jacfwd, da.jacrev):
+            ours, theirs = da.jit(jacobian(f, every))(*point), jacobian(closed, every)(*point)
+            np.testing.assert_allclose(np.stack(ours), np.stack(theirs), atol=1e-8)
+
+
+def test_lanes_end_by_themselves() -> None:
+    points = RATES * np.array([[1.0], [1.2], [0.7]])
+    ends = np.array([3.0, 0.5, 1.7])
+    end = lambda p, t: solve_ivp(predators, (0.0, t), START, args=(p,), rtol=1e-8).y[:, -1]
+    for f in (end, da.jacfwd(end), da.jacrev(end, 1), da.grad(lambda p, t: end(p, t).sum())):
+        one = da.jit(f)
+        np.testing.assert_allclose(
+            da.jit(da.vmap(f))(points, ends), [one(p, t) for p, t in zip(points, ends, strict=True)], rtol=1e-12
+        )
+    total = da.jit(da.grad(lambda p: np.sum(da.vmap(end)(p, ends))))(points)
+    np.testing.assert_allclose(total, da.vmap(da.grad(lambda p, t: end(p, t).sum()))(points, ends), rtol=1e-6)
+
+
+def test_outside_of_jit() -> None:
+    """What is asked for by name: compiled once, differentiated as it is."""
+    end = lambda p: solve_ivp(predators, (0.0, 3.0), START, args=(p,), rtol=1e-9, solver="native").y[:, -1]
+    there = lambda p: solve_ivp(predators, (0.0, 3.0), START, args=(p,), rtol=1e-9).y[:, -1]
+    np.testing.assert_allclose(da.jacfwd(end)(RATES), da.jacfwd(there)(RATES), rtol=1e-9)
+    np.testing.assert_allclose(da.vmap(end)(RATES[None]), [there(RATES)], rtol=1e-9)
+    ours = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 2.0), [1.0], "Tsit5", [0.5, 2.0], rtol=1e-9, atol=1e-9).y[0]
+    np.testing.assert_allclose(da.jacrev(ours)(0.5), [-0.5 * np.exp(-0.25), -2 * np.exp(-1.0)], rtol=1e-7)
+
+
+# ── what goes wrong ──────────────────────────────────────────────────────────────────────────────────────────────
+
+STOPS: dict[str, tuple[Callable, dict, str, float]] = {
+    "a pole": (lambda t, y, k: k * y**2, {}, "spacing between numbers.", 1.0),
+    "NaN at the start": (lambda t, y, k: k * np.sqrt(t - 1.0) + y, {}, "not a finite number", 0.0),
+    "NaN later": (lambda t, y, k: k * np.sqrt(1.0 - t) + y, {}, "spacing between numbers", 1.0),
+    "too many steps": (lambda t, y, k: k * y, {"max_steps": 3, "max_step": 0.1}, "max_steps", 0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_a_run_that_stops(name: str) -> None:
+    f, options, words, t = STOPS[name]
+    with np.errstate(invalid="ignore"):
+        run = solve_ivp(f, (0.0, 2.0), [1.0], args=(1.0,), solver="native", **options)
+    assert (run.status, run.success) == (-1, False)
+    assert words in run.message
+    assert run.t[-1] <= t + 1e-3
+    solve = lambda k, **more: solve_ivp(f, (0.0, 2.0), [1.0], args=(k,), **options, **more)
+    for g in (lambda k: solve(k).y[0, -1], da.grad(lambda k: solve(k).y[0, -1])):
+        with pytest.raises(ConvergenceError, match="stopped at t"):
+            da.jit(g)(1.0)
+    partly = da.jit(
+        lambda k: (lambda sol: (sol.y[0], sol.status, sol.success))(solve(k, t_eval=[0.0, 1.9], require_success=False))
+    )
+    y, status, success = partly(1.0)
+    assert y[0] == 1.0 or name == "NaN at the start"
+    assert np.isnan(y[1])
+    assert (int(status), bool(success)) == (-1, False)
+
+
+def test_the_last_step_that_is_allowed_is_enough() -> None:
+    f = lambda t, y: -y
+    tried = (solve_ivp(f, (0.0, 1.0), [1.0], solver="native").nfev - 2) // 6
+    assert solve_ivp(f, (0.0, 1.0), [1.0], solver="native", max_steps=tried).success
+    assert not solve_ivp(f, (0.0, 1.0), [1.0], solver="native", max_steps=tried - 1).success
+
+
+def test_branches_on_values_are_scipys_loop() -> None:
+    def f(t, y, k):
+        return -k * y if y[0] > 0.5 else -y
+
+    end = lambda k: solve_ivp(f, (0.0, 0.5), [1.0], args=(k,), rtol=1e-8).y[0, -1]
+    with pytest.warns(PerformanceNote, match="branches|truth value"):
+        value = da.jit(end)(0.3)
+    assert value == pytest.approx(np.exp(-0.15), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "Radau"}, "the methods that are programs"), ({"events": lambda t, y: y[0]}, "looks for events"),
+        ({"y0": [1j]}, "real numbers"), ({"solver": "ours"}, "'native'"),
+    ],
+)  # fmt: skip
+def test_refusals(options: dict, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        solve_ivp(lambda t, y: -y, (0.0, 1.0), **{"y0": [1.0], "solver": "native", **options})
+
+
+def test_what_is_left_to_scipy_under_jit() -> None:
+    """Implicit methods, events, complex states, and states that are too large for one loop."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for method in ("Radau", "BDF", "LSODA"):
+            end = lambda k, method=method: solve_ivp(
+                lambda t, y: -k * y, (0.0, 1.0), [1.0], method, rtol=1e-8, atol=1e-8
+            ).y[0, -1]
+            assert da.jit(da.grad(end))(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-5)
+        turn = lambda k: solve_ivp(lambda t, y: 1j * k * y, (0.0, 1.0), [1.0 + 0j], rtol=1e-8, atol=1e-8).y[0, -1].real
+        assert da.jit(turn)(0.5) == pytest.approx(np.cos(0.5), rel=1e-6)
+        many = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(400), rtol=1e-8, atol=1e-8).y[0, -1]
+        assert da.jit(da.grad(many))(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-6)
+
+
+def test_a_global_that_changes_is_read_again() -> None:
+    held = {"k": 1.0}
+    f = lambda t, y: -held["k"] * y
+    first = solve_ivp(f, (0.0, 1.0), [1.0], solver="native", rtol=1e-8, atol=1e-8).y[0, -1]
+    held["k"] = 2.0
+    second = solve_ivp(f, (0.0, 1.0), [1.0], solver="native", rtol=1e-8, atol=1e-8).y[0, -1]
+    np.testing.assert_allclose([first, second], np.exp([-1.0, -2.0]), rtol=1e-6)
