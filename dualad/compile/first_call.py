@@ -178,6 +178,8 @@ def _proven(program: Program, guarded: Callable, direct: Callable, args: Sequenc
         found = difference(first, plain, reference.exact, again, noisy)
         if not found and not _are_same(first, out):
             found = difference(out, plain, reference.exact, again, noisy)
+    except TooLong:  # a loop that takes more turns with noise
+        return _Outcome(out, _TOO_LONG)
     except Exception as raised:
         trust.fall_back("the check of the first call", raised)
         return _Outcome(out, _FAILED)

@@ -88,11 +88,21 @@ class _Simplifier:
         pure = is_pure(op, params)
         if pure:
             same = self.alias(op, args, params, outs)
+            if (
+                same is None
+                and op.name in ("index", "index_add")
+                and not min(outs[0].aval.size, aval_of_atom(args[0]).size)
+            ):
+                same = np.broadcast_to(np.zeros((), outs[0].aval.dtype), outs[0].aval.shape)  # of nothing
             if same is None and not any([type(a) is Variable or isinstance(a, Tracer) for a in args]):
                 same = _fold(op, args, params, outs)
             if same is not None:
                 self.atoms[outs[0]] = same
                 return
+            if op.name in ("concatenate", "split"):
+                args, params, outs = self.without_empty_parts(op, args, params, outs)
+                if not outs:
+                    return
             op, args, params = self.rewritten(op, args, params, outs)
         params = map_programs(params, simplify)
         if pure:
@@ -173,6 +183,26 @@ class _Simplifier:
         if name in ("real", "conjugate") and out.dtype.kind != "c":
             return x
         return None
+
+    def without_empty_parts(self, op: Any, args: list, params: dict, outs: tuple) -> tuple[list, dict, tuple]:
+        """Return what an array is joined of, or split into, as far as it has entries; no results if it is one part."""
+        if op.name == "concatenate":
+            out = outs[0].aval
+            full = [a for a in args if aval_of_atom(a).size]
+            if not full or any([aval_of_atom(a).dtype != out.dtype for a in args]):
+                return args, params, outs
+            if len(full) == 1 and _same(full[0], out):
+                self.atoms[outs[0]] = full[0]
+                return args, params, ()
+            return full, params, outs
+        full = [v for v in outs if v.aval.size]
+        for v in outs:
+            if not v.aval.size:
+                self.atoms[v] = np.zeros(v.aval.shape, v.aval.dtype)
+        if len(full) == 1 and len(full) < len(outs) and _same(args[0], full[0].aval):
+            self.atoms[full[0]] = args[0]
+            return args, params, ()
+        return args, {**params, "sizes": tuple([n for n in params["sizes"] if n])}, tuple(full)
 
     def rewritten(self, op: Any, args: list, params: dict, outs: Sequence) -> tuple:
         name = op.name

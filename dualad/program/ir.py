@@ -64,7 +64,7 @@ class Program:
         #: whether it is known that its operators have no bodies and no effects, and that no constant is a tensor
         self.plain = False
         #: what has been asked of it (``mentions``), for it does not change
-        self.answers: dict[Callable, bool] | None = None
+        self.answers: dict[Any, Any] | None = None
 
     def __reduce__(self):
         args = (self.inputs, self.recorded, self.outputs, self.name, self.in_tree, self.out_tree)

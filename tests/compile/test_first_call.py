@@ -166,7 +166,7 @@ FAULTS = {
         replaced(operators.ENTRYWISE, "square", inexact), powers, X),
     "swapped results": (
         replaced(code.Code, "pointer_in", lambda f: lambda c, t, i: f(c, t, 1 - i if t == "%out" else i)), small, X),
-    "a result that is not written": (replaced(parts, "store", lambda f: lambda *args: None), unrolled, X),
+    "a result that is not written": (replaced(parts, "copied", lambda f: lambda *args: None), unrolled, X),
     "a write behind the result": (written("out", 8 * X.size), small, X),
     "a write far behind the result": (written("out", 8 * X.size + 200), small, X),
     "a write before the result": (written("out", -8), small, X),

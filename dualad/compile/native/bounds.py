@@ -324,20 +324,34 @@ class _Analysis(Words):
         return self._places.setdefault(key, _Place(room, number(0)))
 
     def _stored_in(self, table: str) -> dict[int, _Place]:
-        """Return the addresses that are put into a table: each slot once, in the first block."""
-        slots, last = dict[int, _Place](), 0
+        """Return the addresses that are put into a table: each slot by one store, all in one block."""
+        slots, last, blocks = dict[int, _Place](), 0, set[str]()
         for stored, address, block, line in self.function.stored:
             found = _ADDRESS.match(self.function.text(address))
             if address != table and not (found and found[2] == table):
                 continue
             slot = 0 if address == table else 8 * int(found[3]) if found else -1
-            if slot in slots or block != self.function.first:
+            blocks.add(block)
+            if slot in slots or len(blocks) > 1:
                 raise self.fail("a table that is changed")
-            slots[slot] = self.place(stored)
+            slots[slot] = self._from_here(self.place(stored), block)
             last = max(last, line)
-        if any([line < last and f"ptr {table}" in arguments for _, arguments, _, line in self.function.calls]):
-            raise self.fail("a table that is handed over before it is whole")
+        for _, arguments, block, line in self.function.calls:
+            if f"ptr {table}" in arguments and (
+                line < last or not all([self.function.is_above(b, block) for b in blocks])
+            ):
+                raise self.fail("a table that is handed over before it is whole")
         return slots
+
+    def _from_here(self, place: _Place, block: str) -> _Place:
+        """Return an address that moves as one of memory of its own: what is behind it wherever it is."""
+        if not place.offset.terms:
+            return place
+        given = self.holding(block)
+        above = self.least(place.offset.times(-1), given)
+        if not self.is_at_least(place.offset, 0, given) or above is None or place.memory.slots or place.memory.name:
+            raise self.fail("an address in a table that may be anywhere")
+        return _Place(_Memory(max(0, place.memory.size + above)), number(0))
 
     # ── accesses and calls ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -53,6 +53,8 @@ class Code:
         #: right-hand side -> name
         self._known: dict[str, str] = {}
         self._count = 0
+        #: what is put in front of all else: memory on the stack, which a loop would take at each turn
+        self.tables: list[str] = []
         #: name -> declaration, of what is called or referred to
         self.declared: dict[str, str] = {}
         #: the block that is being written
@@ -79,6 +81,14 @@ class Code:
     def pointer_in(self, table: str, i: int) -> str:
         """Return an address out of a table of addresses."""
         return self.value(f"load ptr, ptr {self.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+
+    def table_of(self, pointers: Sequence[str]) -> str:
+        """Return a table of addresses."""
+        table = self.name()
+        self.tables.append(f"  {table} = alloca [{len(pointers)} x ptr]")
+        for i, pointer in enumerate(pointers):
+            self.effect(f"store ptr {pointer}, ptr {self.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+        return table
 
     def effect(self, text: str) -> None:
         self.lines.append(f"  {text}")
@@ -185,7 +195,7 @@ class Code:
 
     def function(self, head: str, result: str = "void") -> str:
         """Return the function as text, behind the declarations of what it refers to."""
-        body = [f"define {head} {{", "start:", *self.lines, f"  ret {result}", "}"]
+        body = [f"define {head} {{", "start:", *self.tables, *self.lines, f"  ret {result}", "}"]
         return "\n".join([*self.declared.values(), *body])
 
     def over_rows(self, name: str) -> str:

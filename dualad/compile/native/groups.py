@@ -32,6 +32,8 @@ _LONGEST = 1_000_000
 _PATIENT = 20_000
 #: a call of NumPy costs as much as so many arguments, and what is saved has to be worth as much as this
 _CALL, _WORTH = 8, 12
+#: the instructions of a call of loop nests
+_NEST = 50
 
 
 class Group(Equations):
@@ -77,12 +79,13 @@ def is_known(step: Step) -> bool:
 
 
 def _weigh(steps: Sequence[Step]) -> int:
-    return sum(
-        [
-            weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
-            for op, args, params, outs in steps
-        ]
-    )
+    total = 0
+    for op, args, params, outs in steps:
+        if op.kind == "native":
+            total += _NEST
+        else:
+            total += weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
+    return total
 
 
 def _turns(steps: Sequence[Step]) -> int:

@@ -61,7 +61,7 @@ def check_index(step: Step, small: int) -> None:
         if out.aval.size > _READ:
             raise Refused("many entries")
         return
-    if math.prod(places.out) * -(-out.aval.size // width_of(out.aval)) > _ADDED:
+    if math.prod(places.out) > _READ:
         raise Refused("many entries")
     if op.name == "index_set" and not places.is_apart(args[2:]):
         raise Refused("entries that are written twice")
@@ -91,7 +91,8 @@ def weight_of_index(step: Step) -> int:
     op, args, _, (out,) = step
     if op.name == "index":
         return 4 * out.aval.size
-    return 4 * aval_of_atom(args[INDEXED[op.name] - 1]).size * -(-out.aval.size // WIDTH)
+    count, vectors = aval_of_atom(args[INDEXED[op.name] - 1]).size, -(-out.aval.size // WIDTH)
+    return 4 * (count * vectors if count * vectors <= _ADDED else count + vectors)
 
 
 def is_table(program: Program, v: Variable) -> bool:
@@ -214,6 +215,11 @@ def written_to(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     wide = added and sums_in_double(out.dtype, given.aval.size, out.size)
     dtype = DOUBLE if wide else out.dtype
     b = Lanes(code, dtype, width_of(out))
+    if given.aval.size * chunks(out) > _ADDED:
+        value = Values(Aval(out.shape, dtype), constant=np.zeros(out.shape, dtype)) if added else args[0]
+        spots = [place_of(code, moves[which[k]], int(static[k])) for k in range(given.aval.size)]
+        parts = parts_of(code, _in_memory_written(lowering, value, given, spots, added))
+        return Values(out, [convert(b, x, out.dtype) for x in parts])
     numbers = Lanes(code, LONG, b.width)
     old = [b.constant(0)] * -(-out.size // b.width) if added else list(parts_of(code, args[0]))
     one = Lanes(code, out.dtype, 1)
@@ -245,6 +251,19 @@ def added_up(code: Code, given: Values, arrays: Sequence[Any], template: tuple, 
         both = zip(total, parts, strict=True)
         total = [b.of(DOUBLE).add(t, convert(b, x, DOUBLE)) if wide else b.add(t, x) for t, x in both]
     return Values(out, [convert(b.of(DOUBLE), x, out.dtype) if wide else x for x in total])
+
+
+def _in_memory_written(lowering: Any, value: Values, given: Values, spots: Sequence[str], added: bool) -> Values:
+    """Write a copy of an array to memory, and there entries one after the other."""
+    code, pointer = lowering.code, lowering.room(value.aval)
+    copied(code, value, pointer)
+    b, one = Lanes(code, value.aval.dtype, 1), Lanes(code, given.aval.dtype, 1)
+    for k, spot in enumerate(spots):
+        x, place = convert(one, take(code, given, np.array([k]), 1), b.dtype), at(code, pointer, b.dtype, spot)
+        if added:  # what is there changes, so each is read for itself
+            x = b.add(code.new(f"load {b.type}, ptr {place}, align {b.dtype.itemsize}"), x)
+        store_lanes(b, x, place)
+    return Values(value.aval, pointer=pointer)
 
 
 def sums_in_double(dtype: np.dtype, count: int, size: int) -> bool:

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from ...control.subprograms import strong_aval
-from ...core.aval import Aval, aval_of, is_weak
+from ...core.aval import Aval, is_weak
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, written_in_place
 from .code import Lanes
 from .indices import copied, in_memory, is_table
 from .lowering import SMALL, check
+from .nests import HELD, with_nests
 from .operators import LONG, TYPES, Refused, convert
 from .positions import is_computed
 from .table import Way, lowering_of
-from .values import Values, at, chunks, parts_of, store, width_of
+from .values import Values, at, chunks, is_uniform, parts_of, store, width_of
 
 __all__ = ["LOOPS", "check_loop", "weight_of_loop"]
 
@@ -29,6 +30,8 @@ __all__ = ["LOOPS", "check_loop", "weight_of_loop"]
 _PATIENCE = 1 << 16
 #: a loop of so many turns may be left without being asked
 _LONG = 1 << 18
+#: entries of a constant that is written into the text of a function
+_WRITTEN = 4096
 
 
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -40,51 +43,47 @@ def _bodies(name: str, params: dict) -> list:
     return [params["test"], params["body"]] if name == "while_loop" else list(params["branches"])
 
 
-def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
-    """Raise ``Refused`` for a loop or a branch that is not known here."""
+def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable], inside: bool = False) -> None:
+    """Raise ``Refused`` for a loop or a branch that is not known here, ``inside`` of another one or not."""
     name = op.name
-    anywhere, changes = _in_memory_already(op, args, params), set()
     if name == "scan":
-        nc, nk, nx, more = params["counts"]
-        rows = {*range(nc + nk, nc + nk + nx), *range(nc + nk + nx + more, len(args))}
-        large = list(outs[nk:])
-        for i, nodes in carried_in_memory(params).items():
-            anywhere.add(nc + i)
-            large.append(outs[i])
-            changes |= nodes
-            if aval_of_atom(args[nc + i]) != outs[i].aval or is_weak(aval_of_atom(args[nc + i])):
-                raise Refused("a carry of another type")
+        nc, nk, _, _ = params["counts"]
         if not params["length"]:
             raise Refused("a loop without turns")
         if any([is_weak(v.aval) for v in params["body"].inputs[nc : nc + nk]]):
             raise Refused("a weak carry")
+        held = carried_in_memory(params)
+        for i, v in enumerate(outs[:nk]):
+            aval = aval_of_atom(args[nc + i])
+            if (i in held or v.aval.size > HELD) and (aval != v.aval or is_weak(aval)):
+                raise Refused("a carry of another type")
     else:
-        rows, large = set(), []
-    for i, a in enumerate(args):
-        aval = a.aval if type(a) is Variable else None
-        if aval is None and (i in rows or i in anywhere) and isinstance(a, np.ndarray) and a.size > SMALL:
-            aval = aval_of(a)
-        if aval is None:
-            _constant(a)
-        elif aval.dtype not in TYPES or not aval.size or (aval.size > SMALL and i not in rows | anywhere):
-            raise Refused(name)
+        held = {}
+    for a in args:
+        if type(a) is not Variable:
+            _check_constant(a, _WRITTEN if inside else None)
+        elif a.aval.dtype not in TYPES or not a.aval.size:
+            raise Refused(f"an argument that is a {a.aval!r}")
     for v in outs:
         if v.aval.dtype not in TYPES or not v.aval.size or is_weak(v.aval):
-            raise Refused(name)
-        if v.aval.size > SMALL and v not in large:
-            raise Refused(name)
+            raise Refused(f"a result that is a {v.aval!r}")
+    changes = changes_of(held)
     for program in _bodies(name, params):
-        for step in program.steps:
+        for step in with_nests(program, changes).steps:
             if lowering_of(step.op).registers is Way.LOOP:
-                check_loop(*step)
-            elif step.out not in changes:
+                check_loop(*step, inside=True)
+            elif step.out not in changes and step.op.kind != "native":
                 check(*step)
         for o in program.outputs:
-            aval = o.aval if type(o) is Variable else None
-            if aval is None:
-                _constant(o)
-            elif (aval.size > SMALL and o not in changes) or not aval.size:
-                raise Refused(name)
+            if type(o) is not Variable:
+                _check_constant(o, _WRITTEN)
+            elif not o.aval.size:
+                raise Refused("an empty result")
+
+
+def changes_of(held: dict[int, set[Variable]]) -> set[Variable]:
+    """Return the changes of all carries in memory."""
+    return set[Variable]().union(*held.values())
 
 
 def carried_in_memory(params: dict) -> dict[int, set[Variable]]:
@@ -93,34 +92,19 @@ def carried_in_memory(params: dict) -> dict[int, set[Variable]]:
     return written_in_place(body, body.inputs[nc : nc + nk], body.outputs[:nk], SMALL)
 
 
-def _in_memory_already(op: Any, args: Sequence[Any], params: dict) -> set[int]:
-    """Return the arguments that a loop reads by indices alone, which may be of any length."""
-    name, found = op.name, set()
-    for i, a in enumerate(args):
-        if aval_of_atom(a).size <= SMALL:
-            continue
-        if name == "scan":
-            inside = [(params["body"], i)] if i < params["counts"][0] else []
-        elif name == "while_loop":
-            first, second = params["constants"]
-            inside = [(params["test"], i)] if i < first else [(params["body"], i - first)] if i < first + second else []
-        else:
-            k = params["linear"]
-            inside = [(b, i - (i > k)) for b in params["branches"]] if i != k else []
-        if inside and all([is_table(program, program.inputs[j]) for program, j in inside]):
-            found.add(i)
-    return found
-
-
-def _constant(a: Any) -> None:
+def _check_constant(a: Any, most: int | None) -> None:
+    """Raise ``Refused`` for a constant that is not known, or is written down and has more than ``most`` entries."""
     x = np.asarray(a)
-    if x.dtype not in TYPES or not x.size or x.size > SMALL:
-        raise Refused("a constant")
+    if x.dtype not in TYPES or not x.dtype.isnative or not x.size:
+        raise Refused(f"a constant of {x.dtype}")
+    if most is not None and x.size > most and not is_uniform(x):
+        raise Refused(f"a constant of {x.size} entries")
 
 
 def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]) -> int:
     """Return about how many instructions a loop or a branch becomes."""
-    return 20 + sum([weigh(p.steps) for p in _bodies(op.name, params)])
+    changes = changes_of(carried_in_memory(params) if op.name == "scan" else {})
+    return 20 + sum([weigh(with_nests(p, changes).steps) for p in _bodies(op.name, params)])
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,9 +158,46 @@ def _place_read(lowering: Any, value: Values, body: Program, v: Variable) -> Val
     return Values(v.aval, in_form(lowering, _ready(lowering, value), v.aval))
 
 
+class _Wide:
+    """Large carries of a loop: two places of memory for each, of which a turn reads the one and writes the other."""
+
+    def __init__(self, lowering: Any, starts: dict[int, Values], avals: dict[int, Aval]) -> None:
+        self.lowering, self.avals = lowering, avals
+        self.rooms = {i: lowering.room(Aval((2, *a.shape), a.dtype)) for i, a in avals.items()}
+        for i, value in starts.items():
+            copied(lowering.code, value, self.rooms[i])
+
+    def _at(self, i: int, turn: str, other: bool) -> str:
+        one, aval = Lanes(self.lowering.code, LONG, 1), self.avals[i]
+        offset = one.mul(one.do("and", turn, "1"), str(aval.size))
+        offset = one.sub(str(aval.size), offset) if other else offset
+        return at(self.lowering.code, self.rooms[i], aval.dtype, offset)
+
+    def values(self, turn: str) -> dict[int, Values]:
+        """Return what is carried into a turn."""
+        return {i: Values(a, pointer=self._at(i, turn, False)) for i, a in self.avals.items()}
+
+    def targets(self, turn: str, results: Sequence[Any]) -> dict[Variable, str]:
+        """Return where results are written that are carried into the next turn."""
+        return {results[i]: self._at(i, turn, True) for i in self.avals if type(results[i]) is Variable}
+
+    def keep(self, turn: str, results: Sequence[Values]) -> None:
+        """Write what is carried into the next turn, where that has not been done."""
+        for i in self.avals:
+            copy_to(self.lowering, results[i], self._at(i, turn, True))
+
+
+def copy_to(lowering: Any, value: Values, pointer: str) -> None:
+    """Write a value to memory, if it is not there."""
+    if value.pointer != pointer or value.parts is not None:
+        copied(lowering.code, value, pointer)
+
+
 def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
-    code, body, length = lowering.code, params["body"], params["length"]
+    code, length = lowering.code, params["length"]
     nc, nk, nx, more = params["counts"]
+    changed = carried_in_memory(params)
+    body = with_nests(params["body"], changes_of(changed))
     inputs = [v.aval for v in body.inputs]
     given: dict[int, Values] = {}
     for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
@@ -185,11 +206,13 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
     stacks = [targets.get(v) or (lowering.room(v.aval) if v in lowering.read_later else "") for v in outs[nk:]]
     head = code.label()
     held: dict[int, Changed] = {}
-    for i, nodes in carried_in_memory(params).items():
+    for i, nodes in changed.items():
         held[i] = Changed(code, inputs[nc + i], targets.get(outs[i]) or lowering.room(inputs[nc + i]))
         copied(code, args[nc + i], held[i].pointer)
         lowering.changes |= nodes
-    loose = [i for i in range(nk) if i not in held]
+    large = [i for i in range(nk) if i not in held and inputs[nc + i].size > HELD]
+    wide = _Wide(lowering, {i: args[nc + i] for i in large}, {i: inputs[nc + i] for i in large})
+    loose = [i for i in range(nk) if i not in held and i not in large]
     avals = [inputs[nc + i] for i in loose]
     # What it takes is written before the loop.
     starts = _parts(lowering, [_ready(lowering, args[nc + i]) for i in loose], avals)
@@ -200,16 +223,24 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
             _handle_signals(lowering, counter)
         turn = code.value(f"sub i64 {length - 1}, {counter}") if params["reverse"] else counter
         given |= {nc + i: c for i, c in zip(loose, carried, strict=True)}
-        given |= {nc + i: c for i, c in held.items()}
+        given |= {nc + i: c for i, c in (*held.items(), *wide.values(counter).items())}
         for i, pointer in rows.items():
             given[i] = Values(inputs[i], pointer=_row(code, pointer, inputs[i], args[i].aval.dtype, turn))
-        results = lowering.program(body, [given[i] for i in range(len(inputs))])
-        for pointer, v, y in zip(stacks, outs[nk:], results[nk:], strict=True):
-            if not pointer:  # nobody asks for it
-                continue
-            aval = Aval(v.aval.shape[1:], v.aval.dtype)
-            y = Values(aval, in_form(lowering, y, aval))
-            store(code, y, _row(code, pointer, aval, aval.dtype, turn))
+        kept = [
+            (Aval(v.aval.shape[1:], v.aval.dtype), pointer, k)
+            for k, (pointer, v) in enumerate(zip(stacks, outs[nk:], strict=True), nk)
+            if pointer  # nobody asks for the others
+        ]
+        places = [(k, aval, _row(code, pointer, aval, aval.dtype, turn)) for aval, pointer, k in kept]
+        there = {body.outputs[k]: p for k, a, p in places if a.size > HELD and type(body.outputs[k]) is Variable}
+        there |= wide.targets(counter, body.outputs)
+        results = lowering.program(body, [given[i] for i in range(len(inputs))], there)
+        for k, aval, place in places:
+            if aval.size > HELD:
+                copy_to(lowering, results[k], place)
+            else:
+                store(code, Values(aval, in_form(lowering, results[k], aval)), place)
+        wide.keep(counter, results)
         final: dict[int, Values] = {}
         for i, c in zip(loose, carried, strict=True):
             final[i] = Values(strong_aval(c.aval), in_form(lowering, results[i], c.aval))
@@ -221,6 +252,7 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
         end = code.label()
         code.branch(code.new(f"icmp slt i64 {after}, {length}"), head, end)
         code.begin(end)
+    final |= wide.values(str(length))
     return [
         *[final[i] for i in range(nk)],
         *[Values(v.aval, pointer=p) for p, v in zip(stacks, outs[nk:], strict=True)],
@@ -247,17 +279,24 @@ def _handle_signals(lowering: Any, counter: str) -> None:
 
 
 def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
-    code, test, body, (a, b) = lowering.code, params["test"], params["body"], params["constants"]
+    code, (a, b) = lowering.code, params["constants"]
+    test, body = with_nests(params["test"], set()), with_nests(params["body"], set())
     avals = [v.aval for v in body.inputs[b:]]
     if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
         raise Refused("a weak carry")
     fixed = [_ready(lowering, x) for x in args[: a + b]]
-    starts = _parts(lowering, [_ready(lowering, x) for x in args[a + b :]], avals)
+    large = [i for i, v in enumerate(avals) if v.size > HELD]
+    wide = _Wide(lowering, {i: args[a + b + i] for i in large}, {i: avals[i] for i in large})
+    loose = [i for i in range(len(avals)) if i not in large]
+    small = [avals[i] for i in loose]
+    starts = _parts(lowering, [_ready(lowering, args[a + b + i]) for i in loose], small)
     head, inside, end = code.label(), code.label(), code.label()
     (counter, *names), close = code.head(head, [("i64", "0"), *starts])
-    carried = _whole(names, avals)
+    now = dict(zip(loose, _whole(names, small), strict=True))
     with code.scope():
         _handle_signals(lowering, counter)
+        now |= wide.values(counter)
+        carried = [now[i] for i in range(len(avals))]
         (going,) = lowering.program(test, [*fixed[:a], *carried])
         (truth,) = parts_of(code, going)
         if going.aval.shape not in ((), (1,)) or going.aval.dtype.kind != "b":
@@ -265,16 +304,20 @@ def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable
         code.branch(truth, inside, end)
         code.begin(inside)
         with code.scope():
-            results = lowering.program(body, [*fixed[a:], *carried])
-            new = [x for _, x in _parts(lowering, results, avals)]
+            there = wide.targets(counter, body.outputs)
+            results = lowering.program(body, [*fixed[a:], *carried], there)
+            wide.keep(counter, results)
+            new = [x for _, x in _parts(lowering, [results[i] for i in loose], small)]
         close([code.new(f"add i64 {counter}, 1"), *new])
         code.jump(head)
         code.begin(end)
-    return [Values(strong_aval(c.aval), c.parts) for c in carried]
+    now |= wide.values(counter)
+    return [Values(strong_aval(now[i].aval), now[i].parts, pointer=now[i].pointer) for i in range(len(avals))]
 
 
 def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
-    code, branches, linear = lowering.code, params["branches"], params["linear"]
+    code, linear = lowering.code, params["linear"]
+    branches = [with_nests(b, set()) for b in params["branches"]]
     if any([is_weak(v.aval) for b in branches for v in b.inputs]):
         raise Refused("a weak input")
     which = args[linear]
@@ -284,6 +327,7 @@ def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], t
     x = convert(Lanes(code, which.aval.dtype, 1), x, LONG)
     values = [_ready(lowering, v) for v in (*args[:linear], *args[linear + 1 :])]
     labels, end = [code.label() for _ in branches], code.label()
+    rooms = {k: targets.get(v) or lowering.room(v.aval) for k, v in enumerate(outs) if v.aval.size > HELD}
     # Below the first is the first, beyond the last the last.
     low = code.value(f"icmp slt i64 {x}, 0")
     number = code.value(f"select i1 {low}, i64 0, i64 {x}")
@@ -291,11 +335,16 @@ def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], t
     code.effect(f"switch i64 {number}, label %{labels[-1]} [{cases}]")
     arrived: list[str] = []
     found: list[list[tuple[str, str]]] = []
-    avals = [strong_aval(v.aval) for v in outs]
+    loose = [k for k in range(len(outs)) if k not in rooms]
+    avals = [strong_aval(outs[k].aval) for k in loose]
     for name, branch in zip(labels, branches, strict=True):
         with code.scope():
             code.begin(name)
-            found.append(_parts(lowering, lowering.program(branch, values), avals))
+            there = {branch.outputs[k]: p for k, p in rooms.items() if type(branch.outputs[k]) is Variable}
+            results = lowering.program(branch, values, there)
+            for k, pointer in rooms.items():
+                copy_to(lowering, results[k], pointer)
+            found.append(_parts(lowering, [results[k] for k in loose], avals))
             arrived.append(code.block)
             code.jump(end)
     code.begin(end)
@@ -303,7 +352,8 @@ def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], t
     for parts in zip(*found, strict=True):
         ways = [f"[{x}, %{block}]" for (_, x), block in zip(parts, arrived, strict=True)]
         names.append(code.new(f"phi {parts[0][0]} {', '.join(ways)}"))
-    return _whole(names, avals)
+    made = dict(zip(loose, _whole(names, avals), strict=True))
+    return [made.get(k) or Values(strong_aval(v.aval), pointer=rooms[k]) for k, v in enumerate(outs)]
 
 
 #: operators that become loops and branches

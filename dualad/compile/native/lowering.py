@@ -6,6 +6,7 @@ and branches (``loops.py``), elementwise operators themselves (``operators.py``)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 SMALL = 1024
 #: products in a matrix product that is written out
 _PRODUCTS = 4096
+_DEFINED = re.compile(r"^define (?:internal )?\S+ @(\w+)\(", re.MULTILINE)
+_NAMED = re.compile(r"@(\w+)")
 
 
 def count_moved(name: str, args: Sequence) -> int:
@@ -63,7 +66,12 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
         computed_in(name, avals, params, out)
         return True
     if way is Way.TOTAL:
-        if out.dtype != avals[0].dtype or is_weak(avals[0]) or (out.dtype == BOOL) != (name in ("all", "any")):
+        counts = name == "sum" and out.dtype.kind == "i" and avals[0].dtype.kind in "bi"
+        if (
+            (out.dtype != avals[0].dtype and not counts)
+            or is_weak(avals[0])
+            or (out.dtype == BOOL) != (name in ("all", "any"))
+        ):
             return False
         return name == "cumsum" or bool(params.get("axis"))
     if way is Way.PRODUCT:
@@ -107,6 +115,8 @@ class Registers:
         self.read_later: set[Variable] = set()
         #: variables that are changes of a carry in memory
         self.changes: set[Variable] = set()
+        #: functions that it calls
+        self.functions: list[str] = []
 
     def room(self, aval: Aval) -> str:
         """Return the address of memory for an array."""
@@ -116,10 +126,18 @@ class Registers:
         self.rooms[pointer] = offset
         return pointer
 
+    def take_over(self, text: str) -> dict[str, str]:
+        """Take the functions of another module into this one; return their names here."""
+        prefix = f"n{len(self.functions)}_"
+        names = {name: prefix + name for name in _DEFINED.findall(text)}
+        text = _NAMED.sub(lambda found: f"@{names.get(found[1], found[1])}", text)
+        self.functions.append(text.replace("define void", "define internal void"))
+        return names
+
     def program(self, program: Program, inputs: Sequence[Values], targets: dict[Any, str] | None = None) -> list:
         """Write a program's equations; return its results.
 
-        ``targets`` says of results of loops to which memory they are written.
+        ``targets`` says of results of loops, and of loop nests, to which memory they are written.
         """
         env: dict[Any, Values] = dict(zip(program.inputs, inputs, strict=True))
         self.read_later.update([o for o in program.outputs if type(o) is Variable])
@@ -137,6 +155,8 @@ class Registers:
                 results = [(read_changed if given[0].is_changed else read)(self, step, given)]
             elif op.name in INDEXED and is_indexed(step):
                 results = [read(self, step, given) if op.name == "index" else written_to(self, step, given)]
+            elif op.kind == "native":
+                results = op.write(self, given, targets)
             elif op.name in self.loops:
                 results = self.loops[op.name](self, given, params, outs, targets)
             else:
@@ -211,6 +231,8 @@ class Registers:
 
     def reduction(self, name: str, x: Values, params: dict, out: Aval) -> Values:
         axis = tuple(params["axis"])
+        if x.aval.dtype != out.dtype:  # truth values are counted
+            x = self.elementwise("astype", [x], {"dtype": out.dtype}, Aval(x.aval.shape, out.dtype))
         where = places(x.aval)
         others = [i for i in range(where.ndim) if i not in axis]
         rows = where.transpose(*others, *sorted(axis)).reshape(out.size, -1)

@@ -56,6 +56,26 @@ def _sign(b: Lanes, x: str) -> str:
     return b.select(b.is_nan(x), x, y)
 
 
+def _divided(rest: bool) -> Callable[[Lanes, str, str], str]:
+    """Return the operator that finds the quotient of whole numbers, rounded down, or the rest; by 0 both are 0."""
+
+    def write(b: Lanes, x: str, y: str) -> str:
+        # What the processor can't divide, by 0 and the least number by -1, is divided by 1.
+        zero, minus = b.compare("eq", y, 0), b.compare("eq", y, -1)
+        by = b.select(b.either(zero, minus), 1, y)
+        q, r = b.do("sdiv", x, by), b.do("srem", x, by)
+        down = b.both(b.compare("ne", r, 0), b.compare("slt", b.code.value(f"xor {b.type} {r}, {by}"), 0))
+        if rest:
+            return b.select(b.either(zero, minus), 0, b.select(down, b.add(r, by), r))
+        return b.select(zero, 0, b.select(minus, b.neg(x), b.select(down, b.sub(q, 1), q)))
+
+    return write
+
+
+def _bits(word: str) -> Callable[[Lanes, str, str], str]:
+    return lambda b, x, y: b.do(word, x, y)
+
+
 def _strong_product(b: Lanes, t: str, d: str) -> str:
     if t == b.constant(0.0):  # of a basis
         return b.call("copysign", t, d)
@@ -93,6 +113,14 @@ def _equality(common: np.dtype, out: np.dtype) -> np.dtype | None:
 
 def _question(common: np.dtype, out: np.dtype) -> np.dtype | None:
     return common if out == BOOL and common.kind == "f" else None
+
+
+def _whole(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return out if common == out and out in (LONG, INT) else None
+
+
+def _bitwise(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return out if common == out and out.kind in "bi" else None
 
 
 def _logic(common: np.dtype, out: np.dtype) -> np.dtype | None:
@@ -172,10 +200,12 @@ ENTRYWISE: dict[str, Entrywise] = {
     "logical_or": Entrywise(_logic, lambda b, x, y: b.either(x, y)),
     "logical_xor": Entrywise(_logic, _xor),
     "logical_not": Entrywise(_logic, lambda b, x: b.invert(x)),
-    "bitwise_and": Entrywise(_logic, lambda b, x, y: b.both(x, y)),
-    "bitwise_or": Entrywise(_logic, lambda b, x, y: b.either(x, y)),
-    "bitwise_xor": Entrywise(_logic, _xor),
-    "invert": Entrywise(_logic, lambda b, x: b.invert(x)),
+    "bitwise_and": Entrywise(_bitwise, _bits("and")),
+    "bitwise_or": Entrywise(_bitwise, _bits("or")),
+    "bitwise_xor": Entrywise(_bitwise, _bits("xor")),
+    "invert": Entrywise(_bitwise, lambda b, x: b.invert(x) if b.dtype == BOOL else b.do("xor", x, -1)),
+    "remainder": Entrywise(_whole, _divided(True)),
+    "floor_divide": Entrywise(_whole, _divided(False)),
     # Those of which not all arguments count for the type.
     "where": Entrywise(_same, lambda b, c, x, y: b.select(c, x, y), "", True),
     "stop_gradient": Entrywise(_same, lambda b, x: x),

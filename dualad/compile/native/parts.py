@@ -17,9 +17,9 @@ from .code import Code
 from .indices import copied
 from .loops import LOOPS
 from .lowering import Registers
-from .values import Values, store
+from .values import Values
 
-__all__ = ["Written", "in_parts", "one_after_the_other"]
+__all__ = ["Written", "in_parts"]
 
 #: lines of text after which a function ends, from about twice as many on LLVM's time is no longer linear; shuffles are
 #: not counted: mostly they bring a matrix in order, which each part does anew
@@ -84,7 +84,7 @@ class _Part:
             value = self.env[v]
             if v in self.targets:
                 if value.pointer != self._target(v):
-                    store(self.code, value, self._target(v))
+                    copied(self.code, value, self._target(v))
                 self.known[v] = value.aval, "%out", self.targets[v]
             elif v not in later:
                 continue
@@ -92,7 +92,10 @@ class _Part:
                 self.known[v] = value.aval, "constant", value.constant
             else:
                 self.known[v] = value.aval, "scratch", self._offset(value)
-        return self.code.function(f"i32 @{name}({_TABLES})", "i32 0")
+        texts = [*self.lowering.functions, self.code.function(f"i32 @{name}({_TABLES})", "i32 0")]
+        lines = [line for text in texts for line in text.split("\n")]
+        heads = dict.fromkeys([x for x in lines if x.startswith(("declare", "@"))])
+        return "\n".join([*heads, *[x for x in lines if x not in heads]])
 
     def _target(self, v: Variable) -> str:
         return self.code.pointer_in("%out", self.targets[v])
@@ -135,14 +138,3 @@ def in_parts(steps: Sequence[Step], reads: Sequence[tuple[Any, Aval]], writes: S
             part = _Part(known, targets, part.lowering.scratch, {*last, *writes})
     texts.append(part.finish(f"part{len(texts)}" if texts else "body", set()))
     return Written(texts, part.lowering.scratch, needs_python or part.lowering.needs_python)
-
-
-def one_after_the_other(count: int) -> str:
-    """Return the function ``@body`` that calls the parts, until one returns something else than zero."""
-    code = Code()
-    for i in range(count):
-        code.declare(f"@part{i}", f"declare i32 @part{i}(ptr, ptr, ptr)")
-        status = code.new(f"call i32 @part{i}({_TABLES})")
-        with code.when(code.new(f"icmp ne i32 {status}, 0")):
-            code.effect(f"ret i32 {status}")
-    return code.function(f"i32 @body({_TABLES})", "i32 0")

@@ -7,7 +7,7 @@ more than once. Rows of the first axis are shared out among threads. Not for: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from .table import VIEWS, Way, lowering_of
 from .values import is_uniform
 from .views import same_but_ones
 
-__all__ = ["Pass", "find_passes", "is_known"]
+__all__ = ["Pass", "find_loops", "find_passes", "is_known"]
 
 #: entries that a thread takes at a time
 _BLOCK = 1 << 14
@@ -102,12 +102,16 @@ class _Shared(NamedTuple):
 class Pass(Equations):
     """Equations on large arrays with their loops."""
 
+    #: its arrays have more entries than this; None for the usual number
+    least: int | None = None
+
     def __init__(self, steps: list[Step], writes: list[Variable], free: set[Variable] | None = None) -> None:
         self.free = free or set()
         #: constants that are known by row and column
         self.bands: dict[int, Bands] = {}
         ways = [entry_way(s.op, s.args) for s in steps]
         self._sources = {id(s.args[0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
+        self._factors = {id(a) for s, way in zip(steps, ways, strict=True) if way is Way.PRODUCT for a in s.args}
         #: whether an index may be out of bounds
         self._is_asked = any([way in (Way.GATHER, Way.SCATTER) for way in ways])
         lie = (Way.TOTAL, Way.PRODUCT, Way.SCATTER)
@@ -121,7 +125,7 @@ class Pass(Equations):
             self._keys += rows
 
     def is_read(self, constant: Any) -> bool:
-        if id(constant) in self._sources:
+        if id(constant) in self._sources or id(constant) in self._factors:
             return True
         if id(constant) in self.bands:
             return False
@@ -346,7 +350,11 @@ class Pass(Equations):
         heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
         bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
         self.text = "\n".join([*sorted(heads), *bodies])
-        if sum([k.work for k in kernels]) < _SHARED:
+        self._enter(made, held, calls, sum([k.work for k in kernels]))
+
+    def _enter(self, made: Engine, held: list[Variable], calls: list[Call], work: int) -> None:
+        """Compile the functions that have been written, with an entry."""
+        if work < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run, self.guarded = compile_entry(made, [self.text], avals, scratch, 1, self.ask_numpy)
@@ -380,36 +388,50 @@ class Pass(Equations):
 
 def find_passes(program: Program) -> Sequence[Step]:
     """Return a program's equations, with those on large arrays that are known here as equations of a ``Pass`` each."""
+    return find_loops(program, Pass, lambda step: False)
+
+
+def find_loops(
+    program: Program, kind: type[Pass], stays: Callable[[Step], bool], apart: Set[Variable] = frozenset()
+) -> Sequence[Step]:
+    """Return a program's equations, with those on large arrays that are known here as equations of a ``kind`` each.
+
+    ``stays(step)`` is true of those that do not need to be among them; none that reads or makes what is ``apart`` is.
+    """
     made = engine()
     if made is None:
         return program.steps
     steps: list[Step] = []
     free: set[Variable] = set()
     for step in [s for given in program.steps for s in in_long(given)]:
-        if step.op.name == "split" and aval_of_atom(step.args[0]).size > _LARGE:
+        if stays(step):
+            steps.append(step)
+            continue
+        if step.op.name in ("split", "unstack") and aval_of_atom(step.args[0]).size > _LARGE:
             steps += _as_indices(step)
             continue
         summed = as_sum(step, _SUMMED, is_known)
         steps += summed
         if len(summed) > 1:
             free.update([s.out for s in summed if s.op.name == "sum"])
-    large = {step.outs for step in steps if is_known(step)}
+    kept = {s.outs for s in steps if not apart.isdisjoint(_variables((*s.args, *s.outs)))}
+    large = {s.outs for s in steps if s.outs not in kept and is_known(s, kind.least) and not stays(s)}
     if not large:
         return program.steps
     program = Program(program.inputs, steps, program.outputs, program.name)
-    small = _leading(program, large)
+    small = _leading(program, large) - kept
     place = lambda step, group, depends: Place.HERE if step.outs in large or step.outs in small else Place.NOWHERE
-    return gather(program, place, lambda steps, writes: _join(steps, writes, made, free, small))
+    return gather(program, place, lambda steps, writes: _join(steps, writes, made, kind, free, small))
 
 
 def _as_indices(step: Step) -> list[Step]:
     """Return for each part that an array is split into the equation that takes it."""
-    _, (x, *_), params, outs = step
-    full, starts = [(0, n, 1) for n in aval_of_atom(x).shape], [0, *np.cumsum(params["sizes"]).tolist()]
+    op, (x, *_), params, outs = step
+    full, starts = [(0, n, 1) for n in aval_of_atom(x).shape], [0, *np.cumsum(params.get("sizes", ())).tolist()]
     steps = []
     for i, v in enumerate(outs):
-        template = [*full]
-        template[params["axis"]] = (starts[i], starts[i + 1], 1)
+        template: list[Any] = [*full]
+        template[params["axis"]] = i if op.name == "unstack" else (starts[i], starts[i + 1], 1)
         steps.append(Step(OPS["index"], [x], {"template": tuple(template)}, (v,)))
     return steps
 
@@ -438,7 +460,7 @@ def _variables(atoms: Sequence) -> list[Variable]:
 
 
 def _join(
-    steps: list[Step], writes: list[Variable], made: Engine, free: set[Variable], small: set[tuple]
+    steps: list[Step], writes: list[Variable], made: Engine, kind: type[Pass], free: set[Variable], small: set[tuple]
 ) -> list[Step]:
     """Return equations as one, if that is worth it and can be done."""
     first, rest, late = list[Step](), list[Step](), set[Variable]()
@@ -452,14 +474,14 @@ def _join(
         own = [v for v in writes if v in late]
         if not own:
             return steps
-        if Pass(rest, own, free).in_lanes():  # where each lane would compute them again
-            return [*first, *_join(rest, own, made, free, set())]
+        if kind(rest, own, free).in_lanes():  # where each lane would compute them again
+            return [*first, *_join(rest, own, made, kind, free, set())]
     work = [s for s in steps if entry_way(s.op, s.args) not in VIEWS]
-    if len(work) < _WORTH and not any([_is_worthy(s.op) for s in work]):
+    if kind is Pass and len(work) < _WORTH and not any([_is_worthy(s.op) for s in work]):
         return steps
     if not writes:
         return steps
-    group = Pass(steps, writes, free)
+    group = kind(steps, writes, free)
     found = group.as_one(made)
     return steps if found is group.steps else found
 

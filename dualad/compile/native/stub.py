@@ -14,11 +14,11 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from .bounds import Entry
+from .code import Code
 from .engine import Engine
 from .front import extension, without_memory
 from .guards import Guarded
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
-from .parts import one_after_the_other
 from .positions import OUT_OF_BOUNDS
 
 __all__ = ["as_declared", "compile_entry", "python_entry"]
@@ -31,6 +31,7 @@ _OWN = {dtype: dtype for dtype in _SCALARS}
 _PLAIN, _TRUTH, _WHOLE = 1, 2, 3
 #: of a program in more parts than these LLVM is given all in a process of its own
 _ORDINARY = 2
+_TABLES = "ptr %in, ptr %out, ptr %scratch"
 
 
 def _argument(aval: Aval | None) -> tuple | None:
@@ -91,7 +92,7 @@ def compile_entry(
     ]
     if len(texts) > 1:  # each part was proven for the memory that is handed on to all
         called = {name: part.addresses[name] for name, part in zip(names, linked, strict=True)}
-        linked.append(made.compile(one_after_the_other(len(texts)), ["body"], called, level))
+        linked.append(made.compile(_one_after_the_other(len(texts)), ["body"], called, level))
     address = linked[-1].addresses["body"]
     plain, guarded = python_entry(address, *avals, scratch, linked, needs_python, again)
     functions.append(plain)
@@ -149,3 +150,14 @@ def python_entry(
     run = lambda *args: call(args, None)
     run.keep = keep  # type: ignore[attr-defined]
     return run, lambda *args: call(args, Guarded)
+
+
+def _one_after_the_other(count: int) -> str:
+    """Return the function ``@body`` that calls the parts, until one returns something else than zero."""
+    code = Code()
+    for i in range(count):
+        code.declare(f"@part{i}", f"declare i32 @part{i}(ptr, ptr, ptr)")
+        status = code.new(f"call i32 @part{i}({_TABLES})")
+        with code.when(code.new(f"icmp ne i32 {status}, 0")):
+            code.effect(f"ret i32 {status}")
+    return code.function(f"i32 @body({_TABLES})", "i32 0")
