@@ -17,7 +17,6 @@ import numpy as np
 from ..base.arguments import check_callable
 from ..base.frames import public, user_level
 from ..boundary.transformed import importable_name, named, reduced
-from ..core.tracer import Tracer
 from ..errors import ArgumentError, PerformanceNote, ShapeError, SparsityError
 from ..guards.reach import Snapshot
 from ..transforms.linearize import Linearization
@@ -290,11 +289,8 @@ class _SparseDerivative:
                     raise self._missed(prepared, grown.sparsity) from None
                 prepared = self._repair(prepared, grown.sparsity)
                 continue
-            is_checked = self._is_checked(prepared)
-            if is_checked and isinstance(data, Tracer):
+            if self._is_checked(prepared):
                 data = prepared.checked(data, stage, partial(self._missed, prepared, prepared.sparsity))
-            elif is_checked and not prepared.agrees(data, stage):
-                data = None
             if data is not None:
                 return problem, prepared, out, stage, data
             here = pattern_of_program(problem, stage.program, "local", "", self._options.max_memory)

@@ -158,6 +158,11 @@ def test_a_pattern_that_changes_at_another_point_is_noticed() -> None:
         compiled(X)
 
 
+def test_a_checked_matrix_of_constants() -> None:
+    jac = da.sparse_jacobian(lambda x: 2.0 * x, mode="direct", check="raise")
+    np.testing.assert_array_equal(da.jit(jac)(X).toarray(), 2.0 * np.eye(6))
+
+
 def test_what_the_function_reads_changes_the_structure() -> None:
     order = np.arange(6)
     compiled = da.jit(da.sparse_jacobian(lambda x: x[order] ** 2))
