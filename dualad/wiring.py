@@ -35,8 +35,8 @@ ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
 ABOVE.settings = {"jit": "make it a setting, jit(f, static_argnums=...)"}
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
-ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
-ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")
+ABOVE.sparse_jacobian = lambda f, **given: importlib.import_module("dualad.sparse").sparse_jacobian(f, **given)
+ABOVE.sparse_hessian = lambda f, **given: importlib.import_module("dualad.sparse").sparse_hessian(f, **given)
 LIBRARIES["scipy"] = Library(as_array=array_for_scipy)
 LIBRARIES["dask"] = Library(
     run=lambda *args: importlib.import_module("dualad.scale.dask").write_into_graph(*args),

@@ -59,8 +59,8 @@ class _Above:
     #: entries
     sparse_solve: Callable[..., Any]
     #: make the sparse Jacobian of a function, and the sparse Hessian
-    sparse_jacobian: Callable[[Callable], Callable]
-    sparse_hessian: Callable[[Callable], Callable]
+    sparse_jacobian: Callable[..., Any]
+    sparse_hessian: Callable[..., Any]
 
 
 ABOVE = _Above()

@@ -157,14 +157,15 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
     if isinstance(c, dict):
         return _of_dict(inputs, c, start)
     if isinstance(c, so.LinearConstraint):
-        A = c.A.toarray() if ss.issparse(c.A) else c.A
-        fill = inputs.add((floating(A), floating(c.lb), floating(c.ub)))
-        return Constraints(
-            np.shape(A)[0],
-            lambda x, values: fill(values)[0] @ x,
-            lambda values: fill(values)[1:],
-            lambda values, call: so.LinearConstraint(*fill(values), c.keep_feasible),
-        )
+        A = c.A if ss.issparse(c.A) else floating(c.A)
+        fill = inputs.add((A, floating(c.lb), floating(c.ub)))
+
+        def linear(values: Sequence, call: SolverCall) -> so.LinearConstraint:
+            matrix, low, high = fill(values)
+            return so.LinearConstraint(matrix.toarray() if ss.issparse(matrix) else matrix, low, high, c.keep_feasible)
+
+        times = lambda x, values: fill(values)[0] @ x
+        return Constraints(np.shape(A)[0], times, lambda values: fill(values)[1:], linear)
     if not isinstance(c, so.NonlinearConstraint):
         raise ArgumentError(
             f"{inputs.where}: a constraint of type {type(c).__name__}.", "it is none of the ways to write one",

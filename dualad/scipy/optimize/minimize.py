@@ -21,6 +21,7 @@ from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
+from .ipopt import SOLVERS, solve_by
 from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, solves, start_of
 from .stationary import Constraints, Limits, optimum
 
@@ -89,17 +90,22 @@ def minimize(
 ):  # fmt: skip
     """Minimize a function, and differentiate where its minimum is and how low.
 
-    ``jac="dualad"`` and ``hess="dualad"`` give SciPy exact derivatives.
+    ``jac="dualad"`` and ``hess="dualad"`` give SciPy exact derivatives. With ``method="ipopt"`` (and ``"pounce"``, of
+    the extras of these names) all derivatives are exact, sparse and compiled; ``options`` are Ipopt's.
     """
     where = "scipy.optimize.minimize"
     problem = Objective(where, fun, x0, args, jac, hess, hessp)
     inputs, start = problem.inputs, problem.start
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
-    problem.leave(jac, hess, *inside([constraints]))
     name = (method if isinstance(method, str) else "").lower()
+    if name not in SOLVERS:
+        problem.leave(jac, hess, *inside([constraints]))
 
     def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
+        if name in SOLVERS:
+            out = solve_by(name, problem, box, held, values, x0, tol, callback, options)
+            return out.x, out
         given = problem.plain(values)
         if is_own(hess) and x0.size > DENSE:
             at = lambda x: problem.value(x, values)

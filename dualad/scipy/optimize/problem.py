@@ -82,7 +82,8 @@ def solves(original: Callable, words: str | None = None) -> Callable:
         @public
         def function(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
-            if running.get() or tracer_in(*given) is not None or is_own(*given, *inside(given)):
+            is_ours = is_own(*given, *inside(given)) or any([type(x) is str and x.lower() in _METHODS for x in given])
+            if is_ours or running.get() or tracer_in(*given) is not None:
                 try:
                     return ours(*args, **kwargs)
                 except SciPys:
@@ -130,6 +131,8 @@ def inside(given: Sequence) -> list:
     return out
 
 
+#: methods that SciPy does not have
+_METHODS = ("ipopt", "pounce")
 #: the parameters that SciPy does not have, and what they are by default
 _OURS = {"require_success": True, "tangent_solve": None}
 

@@ -1,0 +1,198 @@
+"""Ipopt, and solvers that are called as it is: what they call back, filled with compiled and sparse derivatives.
+
+The gradient of the objective f, the Jacobian of the constraints c and the lower triangle of the Hessian of
+
+    σ f(x) + Σ μᵢ cᵢ(x)
+
+are prepared once, for the structure that the solver asks for first, and fill its entries from then on. The solver's
+multipliers μ are those of f + μᵀc; ours, as everywhere here, those of f − λᵀc: λ = −μ. Not for: what constraints are
+written as (``constraints.py``), or derivatives of the answer (``stationary.py``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from ...base.log import log
+from ...core.above import ABOVE
+from ...errors import ArgumentError, DualadError, PerformanceNote, SparsityError
+from ...vjp_via_transpose import grad
+from .problem import SolverCall
+from .stationary import Constraints, Limits
+
+__all__ = ["SOLVERS", "solve_by"]
+
+#: method -> the module that is called, and the extra that installs it
+SOLVERS = {"ipopt": ("cyipopt", "dualad[ipopt]"), "pounce": ("pounce", "dualad[pounce]")}
+#: statuses of an answer: within the tolerance, or within the acceptable one
+_SOLVED = (0, 1)
+#: SciPy's names of options
+_NAMES = {"maxiter": "max_iter", "disp": "print_level"}
+#: what lets a search go on where another ended, if nothing else was chosen
+_WARM = {
+    "warm_start_init_point": "yes", "mu_init": 1e-6, "warm_start_bound_push": 1e-9, "warm_start_bound_frac": 1e-9,
+    "warm_start_slack_bound_push": 1e-9, "warm_start_slack_bound_frac": 1e-9, "warm_start_mult_bound_push": 1e-9,
+}  # fmt: skip
+
+
+def compiled(f: Callable, *at: Any) -> Callable:
+    """Return a function compiled for arguments like these; as it is, with a record in the log, if it can't be."""
+    fast = ABOVE.jitted(f)
+    try:
+        fast(*at)
+    except DualadError as error:
+        log("DAL004", "minimize: `%s` is not compiled: %s", getattr(f, "__name__", f), error.what)
+        return f
+    return fast
+
+
+class _Callbacks(SimpleNamespace):
+    """The functions that a solver calls, under its names, with what is known of its progress."""
+
+    def __init__(self, call: SolverCall, callback: Callable | None) -> None:
+        super().__init__()
+        self._call, self._callback = call, callback
+        #: the number of calls of each function, and of iterations
+        self.counts: Counter[str] = Counter()
+        #: the point of the last gradient, which solvers ask for where they have arrived
+        self._x: Any = None
+        self._stopped = False
+        self.current: Callable[[], dict | None] = lambda: None
+
+    def add(self, name: str, f: Callable, bad: Any) -> None:
+        """Let the solver call a function; ``bad`` is its value when it was interrupted, which ends the search."""
+        guarded = self._call.guard(f)
+
+        def function(x: np.ndarray, *more: Any) -> Any:
+            self.counts[name] += 1
+            if name == "gradient":
+                self._x = x.copy()
+            try:
+                return guarded(np.array(x), *more)
+            except KeyboardInterrupt:
+                self._stopped = True
+                return bad
+
+        setattr(self, name, function)
+
+    def fill(self, name: str, derivative: Any, *at: Any) -> None:
+        """Let the solver fill a sparse matrix, whose structure is that of the derivative at a point."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PerformanceNote)  # that a small matrix is dense is no news here
+            derivative.prepare(*at)
+        structure = derivative.structure()
+        entries = compiled(derivative.data, *at)
+
+        def values(x: np.ndarray, *more: Any) -> Any:
+            found = entries(x, *more)
+            if len(found) != len(structure[0]):
+                raise SparsityError(
+                    f"{self._call.where}: the structure of the {name} has changed from one point to another.",
+                    "the solver is told at the start which entries there are, and the function takes another branch",
+                    "write the branch as np.where, whose two sides are both seen",
+                )
+            return found
+
+        setattr(self, f"{name}structure", lambda: structure)
+        self.add(name, values, np.full(len(structure[0]), np.nan))
+
+    def intermediate(self, mode: int, iteration: int, value: float, *numbers: Any) -> bool:
+        """Tell the user's callback where the search has come to; return whether it goes on."""
+        self.counts["iterations"] = iteration
+        if self._callback is None or self._stopped:
+            return not self._stopped
+        now = self.current()
+        x = self._x if now is None else now["x"]
+        try:
+            if "intermediate_result" in inspect.signature(self._callback).parameters:
+                out = self._call.guard(self._callback)(so.OptimizeResult(x=x, fun=value, nit=iteration))
+            else:
+                out = self._call.guard(self._callback)(x)
+        except (StopIteration, KeyboardInterrupt):  # what was found by then is the result
+            return False
+        return out is not True
+
+
+def solve_by(
+    method: str, call: Any, box: Limits, held: Constraints | None, values: Sequence, x0: np.ndarray, tol: float | None,
+    callback: Callable | None, options: dict | None,
+) -> so.OptimizeResult:  # fmt: skip
+    """Minimize the objective of a call by a solver, for plain values of its inputs."""
+    package = _package(method, call.where)
+    options = {_NAMES.get(k, k): v for k, v in (options or {}).items()}
+    before = options.pop("warm_start", None)
+    n, m = x0.size, 0 if held is None else held.size
+    value = lambda x: call.value(x, values)
+    back = _Callbacks(call, callback)
+    given = call.own_jac or call.pair
+    own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
+    f, slope = compiled(value, x0), own if given else compiled(grad(value), x0)
+    back.add("objective", lambda x: float(f(x)), np.nan)
+    back.add("gradient", lambda x: np.reshape(slope(x), (n,)), np.full(n, np.nan))
+    limits: dict[str, Any] = {}
+    if m:
+        assert held is not None
+        c = lambda x: held.value(x, values)
+        g = compiled(c, x0)
+        back.add("constraints", g, np.full(m, np.nan))
+        back.fill("jacobian", ABOVE.sparse_jacobian(c), x0)
+        low, high = held.limits(values)
+        limits = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}
+    quasi = isinstance(call.hess, so.HessianUpdateStrategy)
+    options.setdefault("hessian_approximation", "limited-memory" if quasi else "exact")
+    if options["hessian_approximation"] == "exact":
+
+        def lagrangian(x: Any, multipliers: Any, factor: Any) -> Any:
+            out = factor * value(x)
+            return out + np.sum(multipliers * c(x)) if m else out
+
+        back.fill("hessian", ABOVE.sparse_hessian(lagrangian, triangle="lower"), x0, np.ones(m), 1.0)
+    low, high = (np.full(n, -np.inf), np.full(n, np.inf)) if box.limits is None else box.limits(values)
+    limits |= {"lb": np.array(low, float), "ub": np.array(high, float)}
+    problem = package.Problem(n=n, m=m, problem_obj=back, **limits)
+    back.current = getattr(problem, "get_current_iterate", back.current)
+    options.setdefault("print_level", 0)
+    options.setdefault("sb", "yes")
+    options["print_level"] = 5 if options["print_level"] is True else int(options["print_level"])
+    if tol is not None:
+        options.setdefault("tol", tol)
+    start = {} if before is None else _multipliers(before)
+    for name, choice in {**(_WARM if before is not None else {}), **options}.items():
+        problem.add_option(name, choice)
+    x, info = problem.solve(x0, **start)
+    message = info["status_msg"]
+    return so.OptimizeResult(
+        x=np.array(x), fun=float(info["obj_val"]), jac=np.array(back.gradient(x)), success=info["status"] in _SOLVED,
+        status=int(info["status"]), message=message.decode() if isinstance(message, bytes) else str(message),
+        nit=back.counts["iterations"], nfev=back.counts["objective"], njev=back.counts["gradient"] - 1,
+        nhev=back.counts["hessian"], constr=np.array(info["g"]), multipliers=-np.array(info["mult_g"]),
+        lower_multipliers=np.array(info["mult_x_L"]), upper_multipliers=np.array(info["mult_x_U"]),
+    )  # fmt: skip
+
+
+def _multipliers(before: Any) -> dict[str, np.ndarray]:
+    """Return the multipliers to begin with, from a result or a dict of the same names."""
+    names = {"lagrange": "multipliers", "zl": "lower_multipliers", "zu": "upper_multipliers"}
+    found = {name: before[key] for name, key in names.items() if before.get(key) is not None}
+    return {name: -np.asarray(v) if name == "lagrange" else np.asarray(v) for name, v in found.items()}
+
+
+def _package(method: str, where: str) -> Any:
+    name, extra = SOLVERS[method]
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ArgumentError(
+            f"{where}: method={method!r} needs {name}, which can't be imported.",
+            f"the solver is not part of SciPy ({error})",
+            f"pip install {extra!r}, or use method='trust-constr', SciPy's own for sparse constraints",
+        ) from error

@@ -1,0 +1,301 @@
+"""Ipopt's callbacks and results: on the solvers themselves where they are installed, and on one of the tests' own.
+
+That one has the solvers' interface, compares every derivative that it is given with differences, in the structure that
+it was told first, and then asks SciPy. Not for: derivatives of minima (`test_optimize_minimize.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as ss
+
+import dualad as da
+from dualad.errors import ArgumentError, SparsityError
+from dualad.scipy import optimize
+
+# ── a solver ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Problem:
+    """What cyipopt's class of this name does, for problems of a few variables."""
+
+    last: Problem
+
+    def __init__(self, n, m, problem_obj, lb, ub, cl=None, cu=None):
+        self.n, self.m, self.back, self.options = n, m, problem_obj, {}
+        self.lb, self.ub, self.cl, self.cu = lb, ub, cl, cu
+        assert len(lb) == len(ub) == n and (m == 0 or len(cl) == len(cu) == m)
+        Problem.last = self
+
+    def add_option(self, name, value):
+        assert isinstance(name, str) and isinstance(value, (str, int, float)), (name, value)
+        self.options[name] = value
+
+    def matrix(self, name, rows, *at):
+        (i, j), data = getattr(self.back, f"{name}structure")(), getattr(self.back, name)(*at)
+        assert len(i) == len(j) == len(data)
+        return ss.coo_array((data, (i, j)), shape=(rows, self.n)).toarray()
+
+    def compare(self, x):
+        """Compare all derivatives with differences."""
+        step = 1e-6 * np.eye(self.n)
+        across = lambda f: np.stack([(f(x + h) - f(x - h)) / 2e-6 for h in step], axis=-1)
+        close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+        close(self.back.gradient(x), across(self.back.objective))
+        v = np.linspace(0.5, 1.5, self.m)
+        if self.m:
+            close(self.matrix("jacobian", self.m, x), across(self.back.constraints))
+        if self.options["hessian_approximation"] == "exact":
+            slope = lambda x: 0.7 * self.back.gradient(x) + (v @ self.matrix("jacobian", self.m, x) if self.m else 0)
+            i, j = self.back.hessianstructure()
+            assert np.all(i >= j)
+            lower = self.matrix("hessian", self.n, x, v, 0.7)
+            close(lower, np.tril(across(slope)))
+
+    def solve(self, x0, lagrange=(), zl=(), zu=()):
+        self.start = lagrange, zl, zu
+        self.compare(x0)
+        held = []
+        if self.m:
+            jacobian = lambda x: self.matrix("jacobian", self.m, x)
+            held = scipy.optimize.NonlinearConstraint(self.back.constraints, self.cl, self.cu, jac=jacobian)
+        steps = []
+
+        def step(x):
+            self.back.gradient(x)
+            steps.append(x)
+            if not self.back.intermediate(0, len(steps), self.back.objective(x), *[0.0] * 8):
+                raise StopIteration
+
+        box = scipy.optimize.Bounds(self.lb, self.ub)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", scipy.optimize.OptimizeWarning)
+                out = scipy.optimize.minimize(
+                    self.back.objective, x0, jac=self.back.gradient, bounds=box, constraints=held, method="SLSQP",
+                    callback=step, options={"ftol": 1e-10},
+                )  # fmt: skip
+            x, status = out.x, 0 if out.success else 2
+        except StopIteration:
+            x, status = steps[-1], 5
+        J = self.matrix("jacobian", self.m, x) if self.m else np.zeros((0, self.n))
+        g = self.back.constraints(x) if self.m else np.zeros(0)
+        active = [] if not self.m else np.minimum(abs(g - self.cl), abs(g - self.cu)) < 1e-6
+        free = (x - self.lb > 1e-6) & (self.ub - x > 1e-6)
+        slope, v = self.back.gradient(x), np.zeros(self.m)
+        v[active] = np.linalg.lstsq(J[active].T[free], -slope[free])[0]
+        left = slope + v @ J
+        sides = {
+            "mult_x_L": np.where(free, 0, np.maximum(left, 0)),
+            "mult_x_U": np.where(free, 0, np.maximum(-left, 0)),
+        }
+        value = self.back.objective(x)
+        return x, {
+            "x": x,
+            "g": g,
+            "obj_val": value,
+            "mult_g": v,
+            **sides,
+            "status": status,
+            "status_msg": b"of the tests",
+        }
+
+
+@pytest.fixture(params=["of the tests", "ipopt", "pounce"])
+def method(request, monkeypatch):
+    """A method, by the solver that is installed for it or by that of the tests."""
+    if request.param == "of the tests":
+        monkeypatch.setitem(sys.modules, "cyipopt", types.SimpleNamespace(Problem=Problem))
+        return "ipopt"
+    pytest.importorskip({"ipopt": "cyipopt"}.get(request.param, request.param))
+    return request.param
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """The solver of the tests, under the name of Ipopt."""
+    monkeypatch.setitem(sys.modules, "cyipopt", types.SimpleNamespace(Problem=Problem))
+    return Problem
+
+
+# ── problems ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#: problem 71 of Hock and Schittkowski
+HS71 = {
+    "fun": lambda x: x[0] * x[3] * (x[0] + x[1] + x[2]) + x[2],
+    "x0": [1.0, 5.0, 5.0, 1.0],
+    "bounds": [(1, 5)] * 4,
+    "constraints": [
+        {"type": "ineq", "fun": lambda x: np.prod(x) - 25},
+        {"type": "eq", "fun": lambda x: np.sum(x**2) - 40},
+    ],
+}
+ANSWER = [1.0, 4.74299963, 3.82114998, 1.37940829]
+
+
+def stationary(out, constraints):
+    """Compare the gradient with what the multipliers make of the constraints' and the bounds'."""
+    push = out.lower_multipliers - out.upper_multipliers
+    if len(out.multipliers):
+        push = push + out.multipliers @ da.jacrev(constraints)(out.x)
+    np.testing.assert_allclose(out.jac, push, atol=1e-5)
+
+
+def test_a_published_problem(method) -> None:
+    out = optimize.minimize(**HS71, method=method)
+    assert out.success and out.nit > 2 and out.nfev > 2 and isinstance(out.message, str)
+    np.testing.assert_allclose(out.x, ANSWER, atol=1e-6)
+    np.testing.assert_allclose(out.fun, 17.0140173, atol=1e-6)
+    np.testing.assert_allclose(out.constr, 0, atol=1e-6)
+    stationary(out, lambda x: np.stack([np.prod(x), np.sum(x**2)]))
+    assert out.multipliers[0] > 0  # it is a lower limit that pushes
+
+
+def test_all_kinds_of_constraints(method) -> None:
+    """A band, rows of a sparse matrix, an infinite limit, a constraint without entries, fixed and free variables."""
+    n = 6
+    A = ss.csr_array(np.eye(n)[1:3] + np.eye(n)[2:4])
+    constraints = [
+        scipy.optimize.NonlinearConstraint(lambda x: x[1:] * x[:-1], -1.0, [np.inf, 0.5, 0.5, 1.0, np.inf]),
+        optimize.LinearConstraint(A, [-np.inf, 0.5], [1.0, np.inf]),
+        scipy.optimize.NonlinearConstraint(lambda x: x[:0], 0, 0),
+    ]
+    bounds = optimize.Bounds([2.0, *[-np.inf] * 4, 0.0], [2.0, *[np.inf] * 4, 0.1])
+    fun = lambda x: np.sum((x - 1.5) ** 2) + np.sum(np.cos(x[2:] * x[:-2]))
+    x0 = np.array([2.0, 0.2, 0.3, 0.4, 0.5, 0.05])
+    out = optimize.minimize(fun, x0, bounds=bounds, constraints=constraints, method=method, tol=1e-9)
+    assert out.success
+    whole = lambda x: np.concatenate([x[1:] * x[:-1], A @ x])
+    free = np.arange(1, n)
+    push = out.lower_multipliers - out.upper_multipliers + out.multipliers @ da.jacrev(whole)(out.x)
+    np.testing.assert_allclose(da.grad(fun)(out.x)[free], push[free], atol=1e-5)
+    c = whole(out.x)
+    assert np.all(c[:5] >= -1 - 1e-6) and np.all(c[:5] <= np.array([np.inf, 0.5, 0.5, 1.0, np.inf]) + 1e-6)
+    assert c[5] <= 1 + 1e-6 and c[6] >= 0.5 - 1e-6 and np.isclose(out.x[0], 2.0)
+
+
+def test_without_constraints_and_with_arguments(method) -> None:
+    out = optimize.minimize(lambda x, a: np.sum((x - a) ** 4 + (x - a) ** 2), np.zeros(3), (3.0,), method.upper())
+    np.testing.assert_allclose(out.x, 3, atol=1e-5)
+    assert out.multipliers.shape == (0,)
+
+
+def test_a_gradient_that_is_there_is_taken(method) -> None:
+    calls = []
+
+    def pair(x):
+        calls.append(x)
+        return np.sum((x - 1) ** 2), 2 * (x - 1)
+
+    assert np.allclose(optimize.minimize(pair, np.zeros(2), jac=True, method=method).x, 1) and calls
+    plain = lambda x: float(np.sum((np.asarray(x) - 1) ** 2))
+    given = {"jac": lambda x: 2 * (x - 1), "hess": scipy.optimize.BFGS()}
+    assert np.allclose(optimize.minimize(plain, np.zeros(2), **given, method=method).x, 1, atol=1e-5)
+
+
+def test_the_callback_follows_and_stops(method) -> None:
+    seen: list = []
+    optimize.minimize(**HS71, method=method, callback=lambda xk: seen.append(xk))
+    assert len(seen) > 3
+    np.testing.assert_allclose(seen[-1], ANSWER, atol=1e-4)
+
+    def stop(intermediate_result):
+        assert np.isfinite(intermediate_result.fun) and intermediate_result.x.shape == (4,)
+        if intermediate_result.nit == 2:
+            raise StopIteration
+
+    out = optimize.minimize(**HS71, method=method, callback=stop)
+    assert not out.success and out.nit == 2
+
+
+def test_errors_and_interrupts(method) -> None:
+    def fails(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        optimize.minimize(fails, np.zeros(2), method=method)
+
+    pressed = []
+
+    def interrupted(x):
+        if len(pressed) == 2:
+            raise KeyboardInterrupt
+        return 4 * x**3
+
+    given = {"jac": interrupted, "hess": scipy.optimize.BFGS(), "callback": lambda xk: pressed.append(xk)}
+    out = optimize.minimize(lambda x: np.sum(x**4), np.array([1.0, 2.0]), method=method, **given)
+    assert not out.success and len(pressed) == 2 and np.all(np.isfinite(out.x))
+
+
+def test_the_minimum_is_differentiated(method) -> None:
+    def nearest(edge):
+        held = optimize.LinearConstraint(ss.csr_array([[1.0, 1.0, 0.0]]), -np.inf, edge)
+        return optimize.minimize(
+            lambda x: np.sum((x - 3.0) ** 2), np.zeros(3), constraints=held, method=method, tol=1e-10
+        ).x
+
+    np.testing.assert_allclose(da.jacfwd(nearest)(2.0), [0.5, 0.5, 0.0], atol=1e-6)
+
+
+# ── what the solver is told ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_options_and_warm_start(own) -> None:
+    first = optimize.minimize(**HS71, method="ipopt", tol=1e-9, options={"maxiter": 50, "disp": True, "mu_init": 0.2})
+    given = {
+        "max_iter": 50,
+        "print_level": 5,
+        "mu_init": 0.2,
+        "tol": 1e-9,
+        "hessian_approximation": "exact",
+        "sb": "yes",
+    }
+    assert own.last.options == given
+    optimize.minimize(**{**HS71, "x0": first.x}, method="ipopt", options={"warm_start": first, "mu_init": 1e-4})
+    assert own.last.options["warm_start_init_point"] == "yes" and own.last.options["mu_init"] == 1e-4
+    lagrange, zl, zu = own.last.start
+    np.testing.assert_array_equal(lagrange, -first.multipliers)
+    np.testing.assert_array_equal(zl, first.lower_multipliers)
+    np.testing.assert_array_equal(zu, first.upper_multipliers)
+
+
+def test_the_structure_is_sparse_and_of_the_lower_triangle(own) -> None:
+    n = 400
+    chain = scipy.optimize.NonlinearConstraint(lambda x: x[1:] - x[:-1] ** 2, 0, 0)
+    back = None
+
+    class Looks(Problem):
+        def solve(self, x0, **start):
+            nonlocal back
+            back = self.back
+            raise ZeroDivisionError
+
+    sys.modules["cyipopt"].Problem = Looks
+    with pytest.raises(ZeroDivisionError):
+        optimize.minimize(lambda x: np.sum((x - 1) ** 2), np.full(n, 0.5), constraints=chain, method="ipopt")
+    assert len(back.jacobianstructure()[0]) == 2 * (n - 1)
+    assert len(back.hessianstructure()[0]) == n
+    np.testing.assert_allclose(back.hessian(np.ones(n), np.ones(n - 1), 2.0)[:3], 4.0 - 2.0)
+
+
+def test_a_structure_that_changes_is_an_error(own) -> None:
+    def branches(x):
+        return x**2 if x[0] > 0.5 else x * np.roll(x, 1)
+
+    held = scipy.optimize.NonlinearConstraint(branches, 0.04, np.inf)
+    with pytest.warns(da.errors.PerformanceNote), pytest.raises(SparsityError, match="has changed from one point"):
+        optimize.minimize(lambda x: np.sum(x), np.full(40, 1.0), constraints=held, method="ipopt")
+
+
+@pytest.mark.parametrize("name", ["ipopt", "pounce"])
+def test_without_the_solver_the_error_names_the_extra(name, monkeypatch) -> None:
+    for module in ("cyipopt", "pounce"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ArgumentError, match=rf"dualad\[{name}\]"):
+        optimize.minimize(lambda x: np.sum(x**2), np.zeros(2), method=name)
