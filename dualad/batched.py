@@ -232,6 +232,8 @@ class Batched(Tracer):
 
     def _strides(self):
         value = self._value
+        if type(value) is np.ndarray and value.flags.c_contiguous:
+            return None
         if not isinstance(value, np.ndarray) and not isinstance(value, Tracer):
             return None  # of another library: as in C order
         strides = (layout(value) if isinstance(value, Tracer) else value).strides[1:]

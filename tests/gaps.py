@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "JAX_REAL_ONLY", "OPERATOR_GAPS", "PLACES", "marks"]
+__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "JAX_REAL_ONLY", "OPERATOR_GAPS", "ORDERS", "PLACES", "marks"]
 
 #: (operator, check) -> reason
 OPERATOR_GAPS: dict[tuple[str, str], str] = {
@@ -21,6 +21,37 @@ PLACES: dict[str, str] = {
     "pole of a traced derivative": "a rule's errstate does not reach the program it is recorded in: the numbers are"
     " right, but NumPy warns about the infinite factor when the program runs",
 }
+
+#: call whose result does not lie in memory as NumPy's -> reason
+ORDERS: dict[str, str] = dict.fromkeys(
+    [
+        "np.mean",
+        "np.var",
+        "np.std",
+        "np.nanvar",
+        "np.nanstd",
+        "np.median",
+        "np.nanmedian",
+        "np.quantile",
+        "np.percentile",
+        "np.cumulative_sum",
+        "np.cumulative_prod",
+        "np.clip",
+        "np.isreal",
+        "np.isin",
+        "np.block",
+        "np.piecewise",
+        "np.dot",
+        "np.inner",
+        "np.linspace",
+        "np.logspace",
+        "np.geomspace",
+        "np.linalg.matrix_power",
+        "np.lib.stride_tricks.sliding_window_view",
+        "np.linalg.qr",
+    ],
+    "composed of other calls than NumPy's own: of operands that are not in C order, some results are in another order",
+)
 
 #: (function of the zoo, length of the words) -> reason
 COMPOSITION_GAPS: dict[tuple[str, int], str] = {}

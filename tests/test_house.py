@@ -91,6 +91,7 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_signatures.py",
     "surface/test_like_numpy.py",
     "surface/test_leaks.py",
+    "surface/test_order_in_memory.py",
     "surface/test_random_writes.py",
     "surface/test_aliases.py",
     "surface/test_written_programs.py",

@@ -43,9 +43,9 @@ from ..errors import InPlaceError
 
 __all__ = [
     "Deferred", "Reading", "Topmost", "apply_view", "as_array", "assign", "defer", "dense", "flush_writes",
-    "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "layout", "lent", "like_copy", "link",
-    "live_views", "pin", "read", "record", "refuse_if_lent", "replace_box", "root_of", "snapshot", "snapshot_once",
-    "stand_in", "target", "unshared", "writer",
+    "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "laid_out", "layout", "lent", "like_copy",
+    "link", "live_views", "order_of", "pin", "read", "record", "refuse_if_lent", "replace_box", "root_of",
+    "snapshot", "snapshot_once", "stand_in", "target", "unshared", "writer",
 ]  # fmt: skip
 
 
@@ -298,17 +298,30 @@ def pin(x: Any, strides: tuple[int, ...]) -> Any:
     return x
 
 
+def laid_out(x: Any, strides: tuple[int, ...]) -> Any:
+    """Return a new array with its axes in memory in the order of NumPy's, which all take over that read it."""
+    if not isinstance(x, Tracer) or len(x.shape) < 2 or 0 in x.shape or strides == layout(x).strides:
+        return x
+    axes = tuple(sorted(range(len(strides)), key=lambda k: -abs(strides[k])))
+    return OPS["copy"](x, axes=axes)
+
+
 def in_order(x: Any, order: str | None) -> Any:
     """Note on a new array in which order NumPy would have put its entries in memory, if it is told which."""
     if order in ("C", "F", "c", "f") and isinstance(x, Tracer) and len(x.shape) > 1:
-        return pin(x, np.empty(x.shape, x.dtype, order).strides)
+        return laid_out(x, np.empty(x.shape, x.dtype, order).strides)
     return x
+
+
+def order_of(a: Any) -> str:
+    """Return the order that NumPy's functions written in Python give a result: Fortran's of an array in it alone."""
+    return "F" if (layout(a) if isinstance(a, Tracer) else a).flags.fnc else "C"
 
 
 def like_copy(x: Any, a: Any) -> Any:
     """Note on a new array that NumPy makes it as a copy of ``a``, with its axes in the same order in memory."""
     if isinstance(a, Tracer) and len(x.shape) > 1:
-        return pin(x, np.empty_like(layout(a)).strides)
+        return laid_out(x, np.empty_like(layout(a)).strides)
     return x
 
 
@@ -376,8 +389,12 @@ def _fill(x: Tracer, new) -> None:
             )
     memory = record(x)
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
-    if memory.strides is None and memory.base is None:  # what is put in may lie in memory in another way
-        memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
+    new = flush_writes(new)
+    if memory.base is None:  # what is put in may lie in memory in another way
+        if memory.strides is None:
+            memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
+        if len(x.shape) > 1 and x._strides() != new._strides():
+            new = laid_out(new, dense(x.shape, x.dtype, memory.strides))
     replace_box(x, new)
 
 

@@ -20,9 +20,9 @@ from .memory import (
     as_array,
     flush_writes,
     is_scalar,
+    laid_out,
     layout,
     live_views,
-    pin,
     record,
     replace_box,
     unshared,
@@ -47,7 +47,7 @@ def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
     if shares:
         return apply_view(reshape, x, {"shape": out.shape})
     copy = OPS["copy"](x) if out.dtype == x.dtype else OPS["astype"](x, dtype=out.dtype)
-    return as_array(pin(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides))
+    return as_array(laid_out(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides))
 
 
 def second(x: Any) -> Any:

@@ -96,14 +96,21 @@ flip = linear(
     moves=True,
 )
 
-# The identity, into memory of its own.
+
+def _copy(x, *, axes=None):
+    if axes is not None and type(x) is np.ndarray:
+        return np.transpose(np.array(np.transpose(x, axes), order="C"), tuple(np.argsort(axes).tolist()))
+    return np.copy(x)[()] if type(x) in PLAIN else x.copy()  # which more libraries know
+
+
+# The identity, into memory of its own: with ``axes`` in that order, the one with the longest strides first.
 copy = linear(
     "copy",
-    impl=lambda x: np.copy(x)[()] if type(x) in PLAIN else x.copy(),  # which more libraries know
-    abstract_eval=lambda x: x,
-    transpose=lambda ct, x: (ct,),
-    batch=lambda size, x: copy(x),
-    samples=[((3,),), ((2, 0),), ((),)],
+    impl=_copy,
+    abstract_eval=lambda x, **_: x,
+    transpose=lambda ct, x, **_: (ct,),
+    batch=lambda size, x, axes=None: copy(x, **({} if axes is None else {"axes": (0, *[a + 1 for a in axes])})),
+    samples=[((3,),), ((2, 0),), ((),), ((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (1, 2, 0)})],
     moves=True,
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, aval_of, is_inexact
 from ..core.tracer import PLAIN
 from ..errors import UnsupportedError
+from ..memory.memory import like_copy
 from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index
@@ -347,7 +348,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> A
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
     steps = _spacings(varargs, f, axes)
-    outs = [_slope(f, h, a, edge_order) for a, h in zip(axes, steps, strict=True)]
+    outs = [like_copy(_slope(f, h, a, edge_order), f) for a, h in zip(axes, steps, strict=True)]
     return outs[0] if len(axes) == 1 else tuple(outs)
 
 
@@ -400,7 +401,7 @@ def unwrap(p: Array, discont: Any = None, axis: Axis = -1, *, period: Any = 2 * 
         wrapped = select((wrapped == low) & (jumps > 0), half, wrapped)
     correction = select(abs(jumps) < (half if discont is None else discont), 0, wrapped - jumps)
     rest = p[_along(axis, slice(1, None))] + np.cumsum(correction, axis=axis)
-    return np.concatenate([p[_along(axis, slice(None, 1))].astype(rest.dtype), rest], axis)
+    return like_copy(np.concatenate([p[_along(axis, slice(None, 1))].astype(rest.dtype), rest], axis), p)
 
 
 # ── interpolation ────────────────────────────────────────────────────────────────────────────────────────────────

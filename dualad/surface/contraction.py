@@ -28,7 +28,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.dot")
     a, b = array_operands(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return a * b
+        return in_order(a * b, "C")
     return a @ b if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
 
 

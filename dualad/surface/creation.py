@@ -16,7 +16,7 @@ from ..core.aval import Array, DType, Shape
 from ..core.dispatch import bind
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
-from ..memory.memory import as_array, in_order, layout, pin
+from ..memory.memory import as_array, in_order, laid_out, layout
 from ..memory.order import convert_like_numpy
 from ..ops import shaping
 from ..ops.choice import nowhere
@@ -43,7 +43,7 @@ def _like(a, value, dtype, shape, order):
     a = operand(a)
     out = _fill(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
     if isinstance(a, Tracer) and len(out.shape) > 1:
-        return pin(out, np.empty_like(layout(a), dtype, order, shape=shape).strides)
+        return laid_out(out, np.empty_like(layout(a), dtype, order, shape=shape).strides)
     return out
 
 
@@ -130,7 +130,7 @@ def _converting(function):
         if isinstance(a, Tracer):
             return convert_like_numpy(a, lambda x: function(x, dtype, *args, **kwargs))
         a = function(a, dtype, *args, **kwargs)
-        return pin(_fill(like, a, a.shape, a.dtype), a.strides)
+        return laid_out(_fill(like, a, a.shape, a.dtype), a.strides)
 
     _creation(function)(handler)
 

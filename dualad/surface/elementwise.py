@@ -16,7 +16,7 @@ from ..core.constants import foreign, zeros_matching_library
 from ..core.libraries import refuse_lazy
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import apply_view, as_array, in_order, target
+from ..memory.memory import apply_view, as_array, in_order, like_copy, order_of, target
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out
@@ -83,7 +83,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
         if aval_of(piece).dtype != x.dtype:
             piece = array_operand(piece).astype(x.dtype)
         out = np.where(condition, piece, out)
-    return as_array(out)
+    return as_array(like_copy(out, x))
 
 
 @function(np.choose, kind="composite")
@@ -107,7 +107,7 @@ def choose(a: Array, choices: Array, out: Array = None, mode: str = "raise") -> 
     chosen = choices[-1]
     for i in range(n - 2, -1, -1):
         chosen = np.where(a == i, choices[i], chosen)
-    return np.broadcast_to(chosen, np.broadcast_shapes(a.shape, chosen.shape)) if n == 1 else chosen
+    return np.broadcast_to(chosen, np.broadcast_shapes(a.shape, chosen.shape)) if n == 1 else in_order(chosen, "C")
 
 
 # The ufunc behind it is met where a plain array clips itself between tensors: array.clip(low, high).
@@ -159,7 +159,9 @@ def real(val: Array) -> Array:
 @function(np.imag)
 def imag(val: Array) -> Array:
     val = array_operand(val)
-    return apply_view(arithmetic.imag, val, NO_PARAMS) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
+    if val.dtype.kind == "c":
+        return apply_view(arithmetic.imag, val, NO_PARAMS)
+    return np.zeros(val.shape, val.dtype, order_of(val))[()]
 
 
 @function(np.angle, kind="composite")
@@ -202,7 +204,8 @@ def isreal(x: Array) -> Array:
 @function(np.round, np.around)
 def round(a: Array, decimals: int = 0, out: Array = None) -> Array:
     refuse_out(out, "np.round")
-    return rounding.round_(array_operand(a), decimals=operator.index(decimals))
+    out = rounding.round_(a := array_operand(a), decimals=(places := operator.index(decimals)))
+    return in_order(out, order_of(a)) if places and a.ndim > 1 else out
 
 
 @function(np.fix, kind="composite")

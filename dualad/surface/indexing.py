@@ -19,7 +19,21 @@ from ..core.libraries import refuse_lazy
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import Deferred, Reading, apply_view, in_order, is_entry, is_scalar, link, read, target, writer
+from ..memory.memory import (
+    Deferred,
+    Reading,
+    apply_view,
+    in_order,
+    is_entry,
+    is_scalar,
+    laid_out,
+    layout,
+    link,
+    order_of,
+    read,
+    target,
+    writer,
+)
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import function, normalize_axis, operand
@@ -404,7 +418,10 @@ def _diagonal(a, *, offset, axis1, axis2):
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     i = np.arange(n) + max(-offset, 0)
     j = np.arange(n) + max(offset, 0)
-    return np.moveaxis(a, (axis1, axis2), (-2, -1))[..., i, j]
+    out = np.moveaxis(a, (axis1, axis2), (-2, -1))[..., i, j]
+    if not isinstance(a, Tracer) or a.ndim < 3:
+        return out
+    return laid_out(out, np.copy(np.diagonal(layout(a), offset, axis1, axis2)).strides)
 
 
 @function(np.trace, kind="composite")
@@ -461,7 +478,8 @@ def delete(arr: Array, obj: Any, axis: Axis = None) -> Array:
     obj = _static(obj, "np.delete")
     if not isinstance(obj, slice) and not np.size(obj):
         obj = np.zeros(0, np.intp)  # an empty list has no dtype of its own
-    return np.take(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
+    kept = np.take(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
+    return laid_out(kept, np.delete(layout(arr), obj, axis).strides) if isinstance(arr, Tracer) else kept
 
 
 @function(np.insert, kind="composite")
@@ -482,7 +500,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: Axis = None) -> Array:
     order = np.insert(np.arange(n), obj, n + np.arange(count))
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
     values = np.broadcast_to(values, shape).astype(arr.dtype)
-    return np.take(np.concatenate([arr, values], axis=axis), order, axis)
+    return in_order(np.take(np.concatenate([arr, values], axis=axis), order, axis), order_of(arr))
 
 
 def _inserts_where_a_mask_is() -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, DType
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import link, target
+from ..memory.memory import in_order, link, order_of, target
 from ..ops import indexing, joining
 from .arguments import array_operand, function, normalize_axis, numpys_own, operand
 from .indexing import unstacked
@@ -194,7 +194,7 @@ def pad(array: Array, pad_width: Any, mode: str | Callable = "constant", **kwarg
             pad_width[axis] = width if isinstance(width, tuple) else (width, width)
     if np.any(np.less(pad_width, 0)):
         raise ValueError("index can't contain negative values")
-    widths = _pairs(pad_width, array.ndim)
+    widths, order = _pairs(pad_width, array.ndim), order_of(array)
     option = kwargs.get(next(iter(_KEYWORDS[mode]), ""))
     if mode not in ("reflect", "symmetric"):
         options = _pairs(0 if option is None and mode in ("constant", "linear_ramp") else option, array.ndim)
@@ -221,7 +221,7 @@ def pad(array: Array, pad_width: Any, mode: str | Callable = "constant", **kwarg
             array = np.moveaxis(np.tensordot(matrix.astype(array.dtype), array, (1, axis)), 0, axis)
         else:
             array = np.take(array, np.pad(np.arange(array.shape[axis]), (before, after), mode), axis)
-    return np.copy(array) if not np.any([w for pair in widths for w in pair]) else array
+    return in_order(array, order) if np.any([w for pair in widths for w in pair]) else np.copy(array, order)
 
 
 def _pairs(value, ndim: int) -> list:

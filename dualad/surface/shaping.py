@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, Shape
 from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
-from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, writer
+from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, order_of, writer
 from ..memory.order import convert_like_numpy, second
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
@@ -162,7 +162,9 @@ def resize(a: Array, new_shape: Any) -> Array:
 def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
     a = operand(a)
     out = as_array(shaping.copy(a))
-    return like_copy(out, a) if order in ("K", "k", None) and hasattr(a, "_memory") else in_order(out, order)
+    if order in ("K", "k", None):
+        return like_copy(out, a) if hasattr(a, "_memory") else out
+    return in_order(out, order_of(a) if order in ("A", "a") else order)
 
 
 @function(np.astype)

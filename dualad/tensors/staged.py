@@ -18,18 +18,22 @@ from ..core.level import Level, escaped
 from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
 from ..memory.memory import layout, snapshot, snapshot_once, stand_in
 from ..ops.arithmetic import add, divide, multiply, negative, subtract
-from ..ops.shaping import astype, flip, transpose
+from ..ops.contraction import einsum
+from ..ops.indexing import index
+from ..ops.shaping import astype, copy, flip, transpose
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable, WatchedSteps
 
 __all__ = ["Staged", "StagedLevel"]
 
 
-#: kinds of operators that are one call of NumPy's, and those that give views in another order
-_ONE_CALL = frozenset(
-    {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
-)
-_MOVES = frozenset({flip, transpose})
+#: kinds of operators, and others, that NumPy can be asked of which order their results have; and those that give
+#: another order than C of operands in C order
+_ASKED = frozenset({
+    "barrier", "bilinear", "binary", "einsum", "join", "linear", "predicate", "quotient", "reduction", "refused",
+    "scan", "sort", "sum", "unary", "vector_norm",
+})  # fmt: skip
+_MOVES = frozenset({copy, einsum, flip, index, transpose})
 #: most equations of a short program
 _SHORT = 12
 #: operators that convert their operands to a common dtype, or have one operand
@@ -71,9 +75,9 @@ class StagedLevel(Level):
     def strides(self, variable: Variable) -> tuple[int, ...] | None:
         """Return the strides that NumPy's array would have; ``None`` for C order, as of inputs unless they are told."""
         for op, atoms, params, outs in itertools.islice(self.steps, self._looked_at, None):
-            if op.kind in _ONE_CALL and len(outs[0].aval.shape) > 1:
-                operands = [self._stand_in(a) for a in atoms]
-                if op in _MOVES or any([type(a) is np.ndarray and not a.flags.c_contiguous for a in operands]):
+            if (op.kind in _ASKED or op.name in _ASKED) and len(outs[0].aval.shape) > 1:
+                if op in _MOVES or any([self._is_strided(a) for a in atoms]):
+                    operands = [self._stand_in(a) for a in atoms]
                     with np.errstate(all="ignore"):  # NumPy is asked where the entries go, not what they are
                         out = op.impl(*operands, **params)
                     for v, a in zip(outs, out if op.multiple_results else [out], strict=True):
@@ -85,6 +89,11 @@ class StagedLevel(Level):
     def lay_out(self, strides: dict[Variable, tuple[int, ...]]) -> None:
         """Note the strides of inputs that are not in C order."""
         self._strides.update(strides)
+
+    def _is_strided(self, a) -> bool:
+        if type(a) is Variable:
+            return a in self._strides
+        return isinstance(a, Tracer) or (type(a) is np.ndarray and not a.flags.c_contiguous)
 
     def _stand_in(self, a):
         if type(a) is Variable:
