@@ -26,7 +26,7 @@ from ..core.aval import Aval, aval_of, is_weak
 from ..core.contexts import TakenApart, apart, compiling
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
-from ..errors import BranchError, NotRepeatableError
+from ..errors import BranchError, InPlaceError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
 from ..memory.memory import as_array, flush_writes, layout, snapshot
@@ -231,8 +231,13 @@ def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         block = ABOVE.lifted(found.namespace)
     finally:
         apart.reset(token)
-    with contextlib.suppress(Exception), block:
-        return _write_down(f, given, along)
+    try:
+        with block:
+            return _write_down(f, given, along)
+    except InPlaceError:  # an array of objects would take what an array refuses, in another dtype
+        raise
+    except Exception:
+        pass
     return _write_down(f, given, along)  # entry by entry
 
 

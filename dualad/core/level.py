@@ -43,6 +43,9 @@ class Level:
         #: what the transform was given, for messages
         self.function: Any = None
 
+    def taken_apart(self, size: int) -> None:
+        """Note that an array of this size is taken apart into its entries, each of which is computed with alone."""
+
     def __enter__(self):
         if everywhere and (watch := process_wide()) is not None:
             watch.opened(self)

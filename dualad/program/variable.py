@@ -11,8 +11,13 @@ from typing import Any, NamedTuple
 from ..base.frames import user_line
 from ..core.aval import Aval, aval_of
 from ..core.contexts import active
+from ..errors import UnsupportedError
 
-__all__ = ["Step", "Variable", "WatchedStep", "WatchedSteps", "aval_of_atom"]
+__all__ = ["BoundedSteps", "Step", "Variable", "WatchedStep", "WatchedSteps", "aval_of_atom"]
+
+
+#: most equations of a program of entries one by one
+MOST = 500_000
 
 
 class Variable:
@@ -71,6 +76,28 @@ class WatchedStep(Step):
         step = WatchedStep(*parts)
         step.line, step.cause = self.line, self.cause
         return step
+
+
+class BoundedSteps(list):
+    """The steps of a program of entries one by one, which ends where it could not be compiled any more."""
+
+    __slots__ = ()
+
+    def append(self, step: tuple) -> None:
+        """Record a step, if they are not too many."""
+        self.refuse(1)
+        super().append(step)
+
+    def refuse(self, count: int) -> None:
+        """Refuse more steps than can be compiled."""
+        if len(self) + count > MOST:
+            raise UnsupportedError(
+                f"a program has more than {MOST:,} equations, of arrays that were taken apart into their entries.",
+                "x.tolist() and np.asarray of a traced array give numbers, each with equations of its own; as many"
+                " would take hours to compile",
+                "compute with the arrays as they are (np.asarray and its like can be left out, or taken from"
+                " dualad.numpy), or loop with dualad.scan",
+            )
 
 
 class WatchedSteps(list):

@@ -27,6 +27,7 @@ from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
 from .loops import compared, complex_met, rounding
+from .objects import take_apart
 
 __all__ = ["ARITHMETIC"]
 
@@ -326,6 +327,7 @@ def _refuse_whole_numbers(x, asked):
 def tolist(self):
     """As ``ndarray.tolist``, with the derivative: lists, in lists, of tensors without axes."""
     _refuse_whole_numbers(self, ".tolist()")
+    take_apart(self)
     return [row.tolist() for row in self] if self.shape else Tracer.item(self)
 
 

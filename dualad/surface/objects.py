@@ -29,9 +29,9 @@ from ..errors import (
     PlainBufferError,
     UnsupportedError,
 )
-from ..memory.memory import lent
+from ..memory.memory import flush_writes, lent
 
-__all__ = ["NUMPY", "about_objects", "holds_objects", "join", "object_array", "refusal"]
+__all__ = ["NUMPY", "about_objects", "holds_objects", "join", "object_array", "refusal", "take_apart"]
 
 
 _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
@@ -88,9 +88,8 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
             f"{read}{_WAY_OUT}; x itself needs no np.asarray, and np.stack([...]) or np.concatenate([...]) join values",
         )
     _count(x, frame)
-    for layer in layers(x):
-        if isinstance(layer, Tracer) and isinstance(layer.level, Level):
-            layer.level.objects = True
+    for level in take_apart(x):
+        level.objects = True
     _site.level = x.level
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
@@ -98,6 +97,15 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
     if not copy and x.shape:
         lent(x, out)  # NumPy's np.asarray(x) would be x itself
     return out
+
+
+def take_apart(x: Tracer) -> list[Level]:
+    """Return all levels of a tensor, which are told that it is taken apart into its entries."""
+    levels = [layer.level for layer in layers(flush_writes(x)) if isinstance(layer, Tracer)]
+    levels = [level for level in levels if isinstance(level, Level)]
+    for level in levels:
+        level.taken_apart(x.size)
+    return levels
 
 
 def _count(x: Tracer, frame: FrameType) -> None:

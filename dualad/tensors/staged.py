@@ -22,7 +22,7 @@ from ..ops.contraction import einsum
 from ..ops.indexing import index
 from ..ops.shaping import astype, copy, flip, transpose
 from ..program.ir import Program, live_steps
-from ..program.variable import Variable, WatchedSteps
+from ..program.variable import BoundedSteps, Variable, WatchedSteps
 
 __all__ = ["Staged", "StagedLevel"]
 
@@ -85,6 +85,12 @@ class StagedLevel(Level):
                             self._strides[v] = a.strides
         self._looked_at = len(self.steps)
         return self._strides.get(variable)
+
+    def taken_apart(self, size: int) -> None:
+        """Bound the program from here on: each entry has equations of its own."""
+        if type(self.steps) is list:
+            self.steps = BoundedSteps(self.steps)
+            self.steps.refuse(size)
 
     def lay_out(self, strides: dict[Variable, tuple[int, ...]]) -> None:
         """Note the strides of inputs that are not in C order."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.errors import InPlaceError
 
 
 def flattened(x):
@@ -162,6 +163,16 @@ def test_a_write_of_what_still_waits_to_be_written() -> None:
     given.setflags(write=False)
     with pytest.raises(ValueError, match="read-only"):
         fast(given)
+
+
+def test_what_numpy_refuses_of_an_array_is_not_computed_with_objects() -> None:
+    def f(x):
+        y = np.ascontiguousarray(x)
+        y /= 2
+        return y
+
+    with pytest.raises(InPlaceError, match="part of the value would be lost"):
+        da.jit(f)(np.arange(4))
 
 
 def test_an_argument_whose_entries_share_memory() -> None:

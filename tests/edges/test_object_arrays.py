@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ConversionError, DualadError, PerformanceNote, PlainBufferError
+from dualad.errors import ConversionError, DualadError, PerformanceNote, PlainBufferError, UnsupportedError
+from dualad.program import variable
 
 X = np.array([0.7, 0.4, 1.2, 0.9])
 
@@ -149,3 +150,16 @@ def test_a_note_names_the_line_that_made_the_array_wherever_it_is_joined():
 
     (note,) = notes(da.grad(lambda k: solver(rhs, np.stack([k, 0 * k]))), 1.0)
     assert note[1] == line_of(rhs, 1) and "import dualad.numpy as np" in note[2]
+
+
+def test_programs_of_entries_one_by_one_are_bounded(monkeypatch):
+    monkeypatch.setattr(variable, "MOST", 50)
+    x = np.ones(8)
+    sums = lambda x: sum(np.sin(np.asarray(x)).tolist())
+    products = lambda x: np.multiply.outer(np.asarray(x), np.asarray(x)).sum()
+    assert da.trace(lambda x: sum(x.tolist()), x)(x) == 8.0 and da.trace(sums, x)(x) == pytest.approx(8 * np.sin(1.0))
+    entries, compiled = lambda x: sum(x.tolist()), lambda f, x: da.jit(da.grad(f))(x)
+    for ask, f, many in ((da.trace, products, x), (da.trace, entries, np.ones(60)), (compiled, entries, np.ones(60))):
+        with pytest.raises(UnsupportedError, match="taken apart into their entries"):
+            ask(f, many)
+    assert compiled(products, x).tolist() == [16.0] * 8  # compiled with its names lifted
