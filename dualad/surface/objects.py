@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import os
+import re
 import sys
 import threading
 import warnings
@@ -176,6 +177,8 @@ def join(x: np.ndarray):
 
 # ── where NumPy can't compute with them ──────────────────────────────────────────────────────────────────────────
 
+#: what Python says of a class's method, called with an object that is none of the class
+_DESCRIPTOR = re.compile(r"descriptor '(\w+)' (?:for|requires a) '(numpy\.\w+)' object")
 _OBJECT_DTYPE = type(np.dtype(object))
 #: instructions by which Python code raises; whatever else fails was a call of compiled code, which has no frame
 _RAISING = {dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]}
@@ -185,6 +188,12 @@ def about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
     if isinstance(error, DualadError) and error.why == _WHY:
         return None  # said already, at the boundary of a transform further in
+    if type(error) is TypeError and (found := _DESCRIPTOR.match(str(error))):
+        return ConversionError(
+            f"{found[2]}.{found[1]} was called on a tensor.",
+            "it reads the memory of NumPy's own class, and a tensor has none",
+            f"write x.{found[1]}, which every array and tensor has",
+        )
     places, trace = [], error.__traceback__
     while trace is not None:
         places.append((trace.tb_frame, trace.tb_lasti))

@@ -130,8 +130,7 @@ def test_discrete(name: str) -> None:
                 np.testing.assert_allclose(slope[inside], near[inside], rtol=1e-4, atol=1e-7, err_msg=method)
                 lanes = da.vmap(f)(np.full(2, shapes[i]))
                 np.testing.assert_allclose(lanes[1], value, rtol=1e-12, atol=1e-13, err_msg=f"{method}, lanes")
-                if not (name in SUMS and "pmf" not in method):
-                    np.testing.assert_allclose(da.jit(f)(shapes[i]), value, rtol=1e-12, atol=1e-13, err_msg=method)
+                np.testing.assert_allclose(da.jit(f)(shapes[i]), value, rtol=1e-12, atol=1e-13, err_msg=method)
 
 
 #: shapes that are integers
@@ -140,7 +139,43 @@ INTEGERS = {
     "randint": "low high",
 }  # fmt: skip
 #: distribution functions that add probabilities up, to a number that is not known while a program is written
-SUMS = {"betabinom", "betanbinom", "zipf"}
+SUMS = {"betabinom", "betanbinom", "hypergeom", "nhypergeom", "zipf"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [n for n in DISCRETE if n != "poisson_binom"])  # whose shape is a list
+def test_discrete_values_under_every_transform(name: str) -> None:
+    """Compiled and mapped in the point, in all shapes, or in the last one: SciPy's values, or its name in a refusal."""
+    theirs, mine = getattr(st, name), getattr(ours, name)
+    shapes = SHAPES.get(name) or dict(distdiscrete)[name]
+    points = np.unique(theirs.ppf([0.1, 0.4, 0.8], *shapes))
+    points = np.concatenate([points, points[:1] - 30])
+    for method in ("pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"):
+        f = getattr(mine, method)
+        last = lambda s, f=f: f(points, *shapes[:-1], s)
+        all_of_them = lambda *s, f=f: f(points, *s)
+        runs = {
+            "vmap of the point": lambda f=f: da.vmap(lambda k: f(k, *shapes))(points),
+            "jit of the point": lambda f=f: da.jit(lambda k: f(k, *shapes))(points),
+            "vmap of shapes": lambda g=all_of_them: da.vmap(g)(*[np.array([s, s], float) for s in shapes])[1],
+            "jit of shapes": lambda g=all_of_them: da.jit(g)(*map(float, shapes)),
+            "jit of the last": lambda g=last: da.jit(g)(float(shapes[-1])) if shapes else theirs.pmf(points),
+        }
+        for run, call in runs.items():
+            if not shapes and "point" not in run:
+                continue
+            try:
+                found, refused = call(), ""
+            except UnsupportedError as error:
+                refused = str(error)
+            if refused:
+                assert f"scipy.stats.{name}" in refused, run
+                sums = name in SUMS and "pmf" not in method and "jit" in run
+                assert name in NOTHING or sums, run
+                continue
+            np.testing.assert_allclose(
+                found, getattr(theirs, method)(points, *shapes), rtol=1e-8, atol=1e-15, err_msg=run
+            )
 
 
 def test_distributions_frozen_outside_of_lifted_code() -> None:

@@ -13,7 +13,7 @@ import dualad as da
 from dualad.batched import Batched
 from dualad.core.tracer import Tracer
 from dualad.dual import Dual
-from dualad.errors import DualadError, InPlaceError, PerformanceNote, UnsupportedError
+from dualad.errors import ConversionError, DualadError, InPlaceError, PerformanceNote, UnsupportedError
 from dualad.tensors.staged import Staged
 from tests.oracles.arrays import close
 from tests.oracles.calls import check_call
@@ -248,3 +248,14 @@ def test_lists_of_complex_tensors_are_written():
     z = np.array([1.0 + 2j, 3.0 - 1j])
     for value in da.jvp(f, (z,), (z,)):
         np.testing.assert_array_equal(value, z[::-1])
+
+
+@pytest.mark.parametrize("name", [n for n in dir(np.ndarray) if callable(getattr(np.ndarray, n)) and n[0] != "_"])
+def test_methods_of_numpys_class_say_what_to_write(name):
+    x = np.ones(3)
+    for transform in (lambda f: da.jvp(f, (x,), (x,)), lambda f: da.vmap(f)(np.ones((2, 3))), lambda f: da.jit(f)(x)):
+        with pytest.raises(ConversionError, match=rf"numpy\.ndarray\.{name} was called on a tensor") as caught:
+            transform(lambda y: getattr(np.ndarray, name)(y))
+        assert f"x.{name}" in caught.value.instead
+    with pytest.raises(ConversionError, match="__add__"):
+        da.jvp(lambda y: np.ndarray.__add__(y, 1.0), (x,), (x,))

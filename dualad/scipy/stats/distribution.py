@@ -88,7 +88,9 @@ class Mirror:
                 raise UnsupportedError(
                     f"scipy.stats.{self._name}.{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.",
                     "it has no formula here whose derivative is known",
-                    f"use one of the methods that have: {', '.join(sorted(self._offered))}",
+                    f"use one of the methods that have: {', '.join(sorted(self._offered))}"
+                    if self._offered
+                    else "call it outside of the transform, with plain numbers; none of its methods takes others",
                 )
             with np.errstate(all="ignore"):
                 return self._run(name, args, kwargs)
@@ -410,7 +412,9 @@ class Discrete(_Distribution):
     def _standard(self, k, shapes, loc):
         ok = self._valid(*shapes)
         if not nowhere(np.logical_not(ok)):
-            shapes = [np.where(ok, s, 0.5) for s in shapes]
+            # What is known stays so in a program: how many probabilities are added up hangs on it.
+            unknown = isinstance(ok, Tracer)
+            shapes = [s if unknown and not isinstance(s, Tracer) else np.where(ok, s, 0.5) for s in shapes]
         k = k - loc
         return k, shapes, self._support_of(*shapes), ok & np.logical_not(np.isnan(k))
 
@@ -441,8 +445,8 @@ class Discrete(_Distribution):
     def _distribution(self, name: str, below: float, above: float, parameters, x):
         *shapes, loc = parameters
         k, shapes, (low, high), ok = self._standard(x, shapes, loc)
-        inside = ok & (k >= low) & (k < high)
+        inside = (k >= low) & (k < high)
         whole = np.floor(k)
         if not nowhere(np.logical_not(inside)):
             whole = np.where(inside, whole, low)
-        return _finish(self._formulas[name](whole, *shapes), inside, np.where(k >= high, above, below), ok)
+        return _finish(self._formulas[name](whole, *shapes), ok & inside, np.where(k >= high, above, below), ok)

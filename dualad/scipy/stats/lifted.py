@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import rv_continuous, rv_discrete
 
-from ...core.tracer import tracer_in
-from ...errors import RuleMissingError
+from ...core.tracer import Tracer, beneath, tracer_in
+from ...errors import RuleMissingError, UnsupportedError
 from ...jvp import jvp
 from ...numpy import array as traceable
 from ...rules.custom_jvp import SymbolicZero, custom_jvp
@@ -30,7 +30,8 @@ __all__ = ["Formulas", "log_of"]
 #: distribution -> its methods that are compiled, integrate or search, in code that SciPy's class has of its own
 _OPAQUE: dict[str, str] = {
     "betaprime": "ppf isf", "cosine": "cdf sf ppf isf", "genhyperbolic": "logpdf pdf cdf sf",
-    "geninvgauss": "logpdf pdf cdf", "invgauss": "ppf isf", "irwinhall": "pdf cdf sf", "ksone": "pdf cdf sf ppf isf",
+    "geninvgauss": "logpdf pdf cdf", "hypergeom": "pmf cdf sf logcdf logsf", "invgauss": "ppf isf",
+    "irwinhall": "pdf cdf sf", "ksone": "pdf cdf sf ppf isf",
     "kstwo": "pdf cdf sf ppf isf", "kstwobign": "pdf cdf sf ppf isf", "landau": "pdf cdf sf ppf isf",
     "levy_stable": "pdf cdf", "ncf": "pdf cdf sf ppf isf", "nct": "pdf cdf sf ppf isf",
     "ncx2": "logpdf pdf cdf sf ppf isf", "norminvgauss": "ppf isf", "pearson3": "logpdf pdf cdf sf ppf",
@@ -174,11 +175,25 @@ class Formulas:
 
     def _sum(self, k: Any, *shapes: Any) -> Any:
         """Add up the probabilities to k."""
-        low = self.support(*shapes)[0]
-        count = int(np.max(k - low, initial=0)) + 1
+        low, high = self.support(*shapes)
+        first, last = _known(low), _known(k)
+        last = _known(high) if last is None else last
+        if first is None or last is None or not np.all(np.isfinite(last)):
+            raise UnsupportedError(
+                f"scipy.stats.{self.original.name}.cdf was called with a point or a support that is not known yet.",
+                "the probabilities up to the point are added up, and in a compiled program their number is fixed",
+                "make the point, or the shapes that bound it, settings: jit(f, static_argnums=...); pmf takes all",
+            )
+        count = int(np.max(last, initial=0) - np.min(first, initial=0)) + 1
         at = low + np.arange(float(count))
-        k, *shapes = [np.expand_dims(np.asarray(a), -1) for a in (k, *shapes)]
+        k, *shapes = [np.reshape(a, (*np.shape(a), 1)) for a in (k, *shapes)]
         return np.sum(np.where(at <= k, self["pmf"](at, *shapes), 0.0), axis=-1)
+
+
+def _known(x: Any) -> Any:
+    """Return the plain numbers in an argument, None where there are none yet."""
+    x = beneath(x)
+    return x.concretize("the number of probabilities to add up") if isinstance(x, Tracer) else x
 
 
 def on_common_shape(f: Callable, args: tuple) -> Any:
