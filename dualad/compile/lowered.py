@@ -15,6 +15,7 @@ from ..core.watch import Watch
 from ..program.ir import Program
 from ..program.variable import Step, Variable
 from .native.engine import Tally, engine
+from .native.remaining import remaining
 from .numpy_source import Compiled
 from .reroll import rolled_loops
 from .simplify import is_pure, simplify
@@ -128,13 +129,17 @@ def explain_report(spec: Any, function: Callable, given: Arguments) -> str:
         lines.append(f"writes into argument leaf {i}")
     for d in spec.traced.decisions:
         lines.append(f"guard: {d.value.tolist()!r} at {d.line}")
-    if any([not is_pure(op, params) for op, _, params, _ in low.optimised.steps]):
+    made = {v for group in spec.program.compiled.groups for s in group.steps for v in s.outs}
+    compiled = {i for i, s in enumerate(low.optimised.steps) if s.outs and made.issuperset(s.outs)}
+    if len(compiled) == after:
+        return "\n".join(lines)
+    with Watch().on():  # equations remember the user's line
+        program = simplify(write_down(function, given, bool(spec.traced.decisions)).program)
+    if engine() is not None:
+        known = program.steps if len(program.steps) == after else low.optimised.steps
+        lines += ["left to NumPy and Python:", *[f"      {r}" for r in remaining(known, compiled)]]
+    callbacks = [e for e in program.equations if not is_pure(e.op, e.params)]
+    if callbacks:
         lines.append("callbacks:")
-        with Watch().on():  # equations remember the user's line
-            program = simplify(write_down(function, given, bool(spec.traced.decisions)).program)
-        lines += [
-            f"      {e.op.name}: {verdict(e.op).reason}{f' ({e.line})' if e.line else ''}"
-            for e in program.equations
-            if not is_pure(e.op, e.params)
-        ]
+        lines += [f"      {e.op.name}: {verdict(e.op).reason}{f' ({e.line})' if e.line else ''}" for e in callbacks]
     return "\n".join(lines)

@@ -24,7 +24,7 @@ from .positions import is_computed
 from .table import Way, lowering_of
 from .values import Values, at, chunks, is_uniform, parts_of, store, width_of
 
-__all__ = ["LOOPS", "check_loop", "weight_of_loop"]
+__all__ = ["LOOPS", "bodies", "carried_in_memory", "changes_of", "check_loop", "weight_of_loop"]
 
 #: turns of a loop after which it is asked whether the user wants to stop
 _PATIENCE = 1 << 16
@@ -37,7 +37,8 @@ _WRITTEN = 4096
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bodies(name: str, params: dict) -> list:
+def bodies(name: str, params: dict) -> list[Program]:
+    """Return the programs of a loop or a branch."""
     if name == "scan":
         return [params["body"]]
     return [params["test"], params["body"]] if name == "while_loop" else list(params["branches"])
@@ -68,7 +69,7 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
         if v.aval.dtype not in TYPES or not v.aval.size or is_weak(v.aval):
             raise Refused(f"a result that is a {v.aval!r}")
     changes = changes_of(held)
-    for program in _bodies(name, params):
+    for program in bodies(name, params):
         for step in with_nests(program, changes).steps:
             if lowering_of(step.op).registers is Way.LOOP:
                 check_loop(*step, inside=True)
@@ -104,7 +105,7 @@ def _check_constant(a: Any, most: int | None) -> None:
 def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]) -> int:
     """Return about how many instructions a loop or a branch becomes."""
     changes = changes_of(carried_in_memory(params) if op.name == "scan" else {})
-    return 20 + sum([weigh(with_nests(p, changes).steps) for p in _bodies(op.name, params)])
+    return 20 + sum([weigh(with_nests(p, changes).steps) for p in bodies(op.name, params)])
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────
