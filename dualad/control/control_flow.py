@@ -242,7 +242,7 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
             leaves = leaves if dtypes is None else [as_dtype(x, d) for x, d in zip(leaves, dtypes, strict=True)]
             return optree.tree_unflatten(tree, leaves)
 
-        return stage(function, avals, name_of(f), where)
+        return stage(function, avals, name_of(f), where, whole=True)
 
     bodies = [write(f) for f in branches]
     common = output_avals(bodies[0].program)

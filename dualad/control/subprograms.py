@@ -10,6 +10,8 @@ themselves (``control_ops.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from ..core.axes import rename
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
+from ..core.watch import Watch
 from ..dual import Dual, DualLevel, split
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
@@ -47,12 +50,41 @@ class StagedBody(NamedTuple):
     tree: Any
 
 
-def stage(function: Callable, avals: Sequence[Aval], name: str, where: str, linear: bool = False) -> StagedBody:
+class _Inside(Watch):
+    """Keeps in a body what its function computes from tensors of the closure alone.
+
+    Dispatch would leave that to the tensors' own, outer levels: outside of the body, and so whether it runs or not.
+    What other threads do, and tensors of inner levels, goes on to the next watch.
+    """
+
+    def __init__(self, level: StagedLevel) -> None:
+        self.level, self.thread = level, get_ident()
+
+    def operation(self, top: Tracer | None, op, args: Sequence, params: dict) -> Any:
+        """Carry out an operator, or record it in the body."""
+        level = self.level
+        if top is not None and top.level.open and top.level.number < level.number and get_ident() == self.thread:
+            return level.record(op, args, params)
+        watches = everywhere[:]
+        after = watches[watches.index(self) + 1 :] if self in watches else []
+        return (after[0] if after else super()).operation(top, op, args, params)
+
+    def __enter__(self) -> None:
+        everywhere.insert(0, self)
+
+    def __exit__(self, *exc_info: object) -> None:
+        everywhere[:] = [watch for watch in everywhere if watch is not self]
+
+
+def stage(
+    function: Callable, avals: Sequence[Aval], name: str, where: str, linear: bool = False, whole: bool = False
+) -> StagedBody:
     """Write a function of flat arguments down; ``where`` names the transform in messages.
 
-    With ``linear`` it must be linear in its arguments, whatever it captures.
+    With ``linear`` it must be linear in its arguments, whatever it captures. With ``whole`` the body also holds what is
+    computed from captured tensors alone, as a branch must that isn't taken; a loop is quicker if that stays outside.
     """
-    with StagedLevel(where, owning=True, linear=linear) as level:
+    with StagedLevel(where, owning=True, linear=linear) as level, _Inside(level) if whole else nullcontext():
         out = run(function, [level.new_input(a) for a in avals], {})
         leaves, tree = output_leaves(out, where)
         leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]

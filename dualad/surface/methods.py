@@ -84,7 +84,7 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
             elif not self.shape:  # a class with operators of its own: as of a NumPy scalar, they are asked
                 return NotImplemented
         other = operand(other)
-        return bind(op, (other, self) if swap else (self, other), NO_PARAMS)
+        return bind(op, (other, self) if swap else (self, other), OPERATOR)
 
     def comparison(self, other):
         if self.level.objects:
@@ -129,7 +129,7 @@ def _unary(name: str, ufunc: np.ufunc) -> None:
     op: Primitive = UFUNCS[ufunc]
 
     def operator(self):
-        return ufunc(self) if everywhere else self.process(op, (self,), OPERATOR)
+        return bind(op, (self,), OPERATOR) if everywhere else self.process(op, (self,), OPERATOR)
 
     setattr(Tracer, f"__{name}__", operator)
 

@@ -114,6 +114,27 @@ class StagedLevel(Level):
             self.numbers = set()
         return Staged(variable, self)
 
+    def record(self, op, args, params):
+        """Record an operator as the next step; arguments that aren't of this program become constants of it."""
+        if not op.alone:
+            self.plain = False
+        taken = self.constant if self.owning else lambda a: a
+        atoms = [a.variable if type(a) is Staged and a.level is self else taken(a) for a in args]
+        out = op.abstract_eval(*[a.aval if type(a) is Variable else self.aval(a) for a in atoms], **params)
+        return self.append(op, atoms, params, out)
+
+    def append(self, op, atoms, params, out):
+        """Add a step, and return the tensors that stand for its results, whose avals are ``out``."""
+        if op.multiple_results:
+            outs = tuple([Variable(aval) for aval in out])
+            self.steps.append((op, atoms, params, outs))
+            return tuple([Staged(v, self) for v in outs])
+        variable = Variable(out)
+        if self.numbers is not None:
+            atoms, variable = self.promote(op, atoms, params, variable)
+        self.steps.append((op, atoms, params, (variable,)))
+        return Staged(variable, self)
+
     def promote(self, op, atoms, params, out: Variable):
         """Return the arguments and the result of an operator as NumPy's promotion of Python numbers has them.
 
@@ -123,7 +144,7 @@ class StagedLevel(Level):
         numbers, name = self.numbers, op.name
         if numbers is None or name not in _PROMOTES:
             return atoms, out
-        avals = [a.aval if type(a) is Variable else aval_of(a) for a in atoms]
+        avals = [self.aval(a) for a in atoms]
         found = [i for i, x in enumerate(atoms) if self._is_number(x)]
         if all([is_weak(a) or i in found for i, a in enumerate(avals)]):
             if params is OPERATOR:
@@ -156,7 +177,7 @@ class StagedLevel(Level):
         if type(a) is np.ndarray:
             a = self.hold(a)
             return a.variable if type(a) is Staged else a
-        if self.numbers is None and type(a) is Staged and a.level.numbers:
+        if self.numbers is None and type(a) is Staged and (a.level.numbers or is_weak(a.variable.aval)):
             self.numbers = set()
         return snapshot(a) if isinstance(a, Tracer) else a
 
@@ -166,6 +187,8 @@ class StagedLevel(Level):
             return a.aval
         if isinstance(a, Tracer):
             self.plain = False
+            if type(a) is Staged:  # of a Python number, it is weak
+                return a.variable.aval
         return aval_of(a)
 
     def decide(self, variable: Variable, what: str):
@@ -208,7 +231,7 @@ class Staged(Tracer):
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
-        if not op.alone:
+        if n < 3 and not op.alone:
             level.plain = False
         if n == 1:
             x = args[0].variable
@@ -231,16 +254,10 @@ class Staged(Tracer):
             atoms = (x, y)
             out = op.abstract_eval(left, right, **params)
         else:
-            taken = level.constant if level.owning else lambda a: a
-            atoms = [a.variable if type(a) is Staged and a.level is level else taken(a) for a in args]
-            out = op.abstract_eval(*[a.aval if type(a) is Variable else level.aval(a) for a in atoms], **params)
-        if op.multiple_results:
-            outs = tuple([Variable(aval) for aval in out])
-            level.steps.append((op, atoms, params, outs))
-            return tuple([Staged(v, level) for v in outs])
+            return level.record(op, args, params)
+        if op.multiple_results or level.numbers is not None:
+            return level.append(op, atoms, params, out)
         variable = Variable(out)
-        if level.numbers is not None:
-            atoms, variable = level.promote(op, atoms, params, variable)
         level.steps.append((op, atoms, params, (variable,)))
         return Staged(variable, level)
 
