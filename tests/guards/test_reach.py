@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 
 import dualad as da
+import dualad.scipy.integrate as si
+import dualad.scipy.optimize as so
 from dualad.compile.native.front import _plan
 
 X = np.array([1.0, 2.0, 3.0])
@@ -479,3 +481,44 @@ def test_how_much_is_compared_at_each_call() -> None:
     assert compared(lambda x: transforms.jvp(inner, (x,), (x,))[1]) <= 34
     assert compared(da.grad(lambda x: xp.sum(inner(x)))) <= 20
     assert compared(lambda x: x * many[7]) <= 5
+
+
+# ── functions that solvers call ──────────────────────────────────────────────────────────────────────────────────
+
+
+RATE = {"k": 1.0}
+SOLVED = {
+    "solve_ivp": lambda y: si.solve_ivp(lambda t, y: -RATE["k"] * y, (0, 1), y).y[:, -1],
+    "adjoint": lambda y: si.solve_ivp(lambda t, y: -RATE["k"] * y, (0, 1), y, sensitivity="adjoint").y[:, -1],
+    "odeint": lambda y: si.odeint(lambda y, t: -RATE["k"] * y, y, [0.0, 1.0])[-1],
+    "quad": lambda y: si.quad(lambda s: np.exp(-RATE["k"] * s) * y.sum(), 0.0, 1.0)[0],
+    "root": lambda y: so.root(lambda x: x**3 + RATE["k"] * x - y, y).x,
+    "minimize": lambda y: so.minimize(lambda x: np.sum((x - RATE["k"] * y) ** 2), y).x,
+    "least_squares": lambda y: so.least_squares(lambda x: x - RATE["k"] * y, y).x,
+    "brentq": lambda y: so.brentq(lambda x: x**3 + RATE["k"] * x - y.sum(), -9.0, 9.0),
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_each_solve_reads_again(name: str, monkeypatch) -> None:
+    slope = da.grad(lambda y: np.sum(SOLVED[name](y)))
+    y, asked = np.array([0.5, 0.25]), [slope, da.jit(slope)]
+    before = [ask(y) for ask in asked]
+    monkeypatch.setitem(RATE, "k", 2.0)
+    after, h = [ask(y) for ask in asked], np.array([1e-4, 0.0])
+    difference = (np.sum(SOLVED[name](y + h)) - np.sum(SOLVED[name](y - h))) / 2e-4
+    for old, new in zip(before, after, strict=True):
+        assert new[0] == pytest.approx(difference, rel=2e-3) and abs(old[0] - new[0]) > 0.01
+
+
+def test_one_solve_reads_once() -> None:
+    calls, rate = [], {"k": 1.0}
+
+    def slopes(t, y):
+        calls.append(t)
+        rate["k"] = 1.0 if len(calls) < 10 else 2.0
+        return -rate["k"] * y
+
+    solve = lambda y: si.solve_ivp(slopes, (0, 1), y, rtol=1e-6).y[:, -1]
+    _, tangent = da.jvp(solve, (np.ones(1),), (np.ones(1),))
+    assert tangent == pytest.approx(np.exp(-1.0), rel=1e-3)
