@@ -11,6 +11,7 @@ import dataclasses
 import math
 import re
 import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -383,3 +384,17 @@ def test_an_object_that_has_an_answer_to_every_name_is_read() -> None:
     f = lambda x: x * thing.k
     np.testing.assert_array_equal(da.jit(f)(np.ones(2)), [1.25, 1.25])
     np.testing.assert_array_equal(da.vmap(f)(np.ones(2)), [1.25, 1.25])
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_captured_array_of_another_shape_or_dtype_in_place(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    w = np.arange(6.0)
+    f = lambda x: np.sum(x * w, axis=-1)
+    fast = da.jit(f)
+    for change in (lambda: None, lambda: setattr(w, "shape", (2, 3)), lambda: setattr(w, "dtype", np.int64)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            change()
+        for _ in range(2):
+            assert np.array_equal(fast(2.0), f(2.0))

@@ -115,3 +115,45 @@ def test_a_write_that_does_not_broadcast_is_an_error_when_it_is_traced() -> None
 
     with pytest.raises(ValueError, match="could not broadcast"):
         da.jit(f)(np.ones((3, 4)))
+
+
+ALONG = {
+    "sums": lambda a: (a.sum(axis=1), a.sum(axis=(0, 1), keepdims=True)),
+    "all and each": lambda a: (a.sum(axis=(0, 1)), a.sum(axis=0), a.max(axis=(1,)), a.min(axis=(0, 1))),
+    "normalized": lambda a: (a - a.mean(axis=(0, 1), keepdims=True)) / a.std(axis=1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("shape", [(8, 128), (128, 8), (1, 130), (3, 4, 64)])
+def test_reductions_of_one_array_along_different_axes(name: str, shape, backend: str) -> None:
+    a = np.random.default_rng(0).normal(size=shape)
+    for f in (ALONG[name], da.grad(lambda a: sum([np.sum(x * x) for x in da.tree.flatten(ALONG[name](a))[0]]))):
+        found, expected = da.tree.flatten(da.jit(f)(a))[0], da.tree.flatten(f(a))[0]
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])
+def test_one_derivative_that_is_no_number_leaves_its_row_alone(bad: float, backend: str) -> None:
+    def f(x):
+        return np.stack([np.sqrt(x[0]) + x[1] * x[2], x[1] * x[1], x[2] * x[0]])
+
+    x = np.array([bad, 1.0, 2.0])
+    with np.errstate(all="ignore"):
+        expected = da.jacfwd(f)(x)
+        for compiled in (da.jit(da.jacfwd(f)), da.jacfwd(da.jit(f))):
+            np.testing.assert_array_equal(compiled(x), expected)
+    assert expected[0, 1:].tolist() == [2.0, 1.0] and expected[1].tolist() == [0.0, 2.0, 0.0]
+
+
+@pytest.mark.parametrize("factor", [1, 1.0])
+def test_rows_of_a_long_array_of_integers(factor: float, backend: str) -> None:
+    def f(x, y):
+        z = x.copy() * factor
+        z[1:3] = y[1:3]
+        return z
+
+    x = np.arange(210_000).reshape(70_000, 3)
+    expected = f(x, -x)
+    assert (found := da.jit(f)(x, -x)).dtype == expected.dtype and np.array_equal(found, expected)
