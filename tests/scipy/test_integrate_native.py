@@ -5,6 +5,7 @@ Not for: SciPy's own loop under transforms (`test_integrate_ivp.py`).
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ import scipy.linalg as sl
 
 import dualad as da
 from dualad.errors import ArgumentError, ConvergenceError, PerformanceNote
-from dualad.scipy.integrate import runge_kutta, solve_ivp
+from dualad.scipy.integrate import runge_kutta, solve_ivp, trajectories
 
 pytest.importorskip("llvmlite", reason="the loop is machine code where llvmlite is installed")
 
@@ -262,6 +263,102 @@ def test_outside_of_jit() -> None:
     np.testing.assert_allclose(da.jacrev(ours)(0.5), [-0.5 * np.exp(-0.25), -2 * np.exp(-1.0)], rtol=1e-7)
 
 
+# ── the derivative of the steps ──────────────────────────────────────────────────────────────────────────────────
+
+
+def unrolled(p, times, y, table):
+    """The steps of SciPy's table between given times, in complex numbers as well."""
+    for t, end in itertools.pairwise(times):
+        h, k = end - t, []
+        for row, c in zip(table.A, table.C, strict=True):
+            k.append(
+                np.stack(predators(t + c * h, y + h * sum([a * x for a, x in zip(row, k, strict=False)], 0 * y), p))
+            )
+        y = y + h * sum([b * x for b, x in zip(table.B, k, strict=True)])
+    return y
+
+
+@pytest.fixture(params=["by tangents", "by the adjoint"])
+def backwards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which way reverse mode goes; for few numbers it would take tangents."""
+    if request.param == "by the adjoint":
+        monkeypatch.setattr(trajectories, "_TANGENTS", 0)
+
+
+@pytest.mark.usefixtures("backwards")
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
+def test_derivatives_of_the_steps(method: str, tol: float) -> None:
+    """Equal to the derivative of the unrolled steps, by complex steps; that of the solution is far from it."""
+    options = {"args": (RATES,), "rtol": tol, "atol": tol}
+    times = solve_ivp(predators, (0.0, 6.0), START, method, solver="native", **options).t
+    at = lambda e: unrolled(RATES + 1e-40j * e, times, START + 0j, getattr(si, method))
+    expected = np.stack([at(e).imag / 1e-40 for e in np.eye(4)], 1)
+
+    def f(p, sensitivity="steps"):
+        options = {"args": (p,), "rtol": tol, "atol": tol, "sensitivity": sensitivity}
+        return solve_ivp(predators, (0.0, 6.0), START, method, **options).y[:, -1]
+
+    largest = np.max(abs(expected))
+    for jacobian in (da.jacfwd, da.jacrev):
+        np.testing.assert_allclose(da.jit(jacobian(f))(RATES), expected, atol=1e-12 * largest)
+    np.testing.assert_allclose(da.jacrev(f)(RATES), expected, atol=1e-12 * largest)
+    np.testing.assert_allclose(da.jit(da.vmap(da.jacrev(f)))(np.stack([RATES])), [expected], atol=1e-12 * largest)
+    assert np.max(abs(da.jit(da.jacrev(lambda p: f(p, "auto")))(RATES) - expected)) > 1e-8 * largest
+
+
+@pytest.mark.usefixtures("backwards")
+@pytest.mark.parametrize("span", [(0.0, 6.0), (1.0, 0.0)])
+def test_second_derivatives_of_the_steps(span: tuple) -> None:
+    times = solve_ivp(predators, span, START, args=(RATES,), rtol=1e-4, solver="native").t
+    at = lambda p, e: np.sum(unrolled(p + 1e-40j * e, times, START + 0j, si.RK45)).imag / 1e-40
+    slope = lambda p: np.stack([at(p, e) for e in np.eye(4)])
+    expected = np.stack([(slope(RATES + e) - slope(RATES - e)) / 2e-5 for e in 1e-5 * np.eye(4)])
+    options = {"rtol": 1e-4, "sensitivity": "steps"}
+    f = lambda p: np.sum(solve_ivp(predators, span, START, args=(p,), **options).y[:, -1])
+    for second in (da.hessian(f), da.jacfwd(da.grad(f)), da.jacrev(da.grad(f)), da.jacfwd(da.jacfwd(f))):
+        np.testing.assert_allclose(da.jit(second)(RATES), expected, atol=1e-6 * np.max(abs(expected)))
+
+
+@pytest.mark.usefixtures("backwards")
+@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Tsit5"])
+def test_dense_output_of_the_steps(method: str) -> None:
+    """Several times in a step, the ends, and times that come twice."""
+    times = np.array([0.0, 0.1, 0.11, 0.11, 0.12, 1.5, 3.0])
+    options = {"rtol": 1e-3, "sensitivity": "steps", "dense_output": True}
+    f = lambda y, p: solve_ivp(predators, (0.0, 3.0), y, method, args=(p,), **options).sol(times)
+    forward, backward = [da.jit(jacobian(f, (0, 1)))(START, RATES) for jacobian in (da.jacfwd, da.jacrev)]
+    for a, b in zip(forward, backward, strict=True):
+        np.testing.assert_allclose(b, a, atol=1e-12 * np.max(abs(a)))
+
+
+def test_many_parameters_take_the_adjoint() -> None:
+    """A ring of 60 cells, over more steps than are walked back at once, against forward mode."""
+
+    def f(p):
+        rhs = lambda t, y: p * (np.roll(y, 1) - 2 * y + np.roll(y, -1)) + np.sin(t)
+        return np.sum(
+            solve_ivp(rhs, (0.0, 4.0), np.linspace(0, 1, 60), max_step=0.01, sensitivity="steps").y[:, -1] ** 2
+        )
+
+    p, v = np.linspace(0.5, 1.5, 60), np.linspace(1.0, 2.0, 60)
+    gradient = da.jit(da.grad(f))(p)
+    np.testing.assert_allclose(gradient @ v, da.jit(lambda p, v: da.jvp(f, (p,), (v,))[1])(p, v), rtol=1e-11)
+
+
+def test_steps_of_an_implicit_method() -> None:
+    f = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [1.0], "BDF", sensitivity="steps").y[0, -1]
+    for transform in (da.grad(f), da.jit(da.grad(f))):
+        with pytest.raises(ArgumentError, match="whose loop is ours"):
+            transform(0.5)
+
+
+def test_steps_of_what_stops() -> None:
+    f = lambda k: solve_ivp(lambda t, y: k[0] * y**2, (0.0, 2.0), [1.0], sensitivity="steps").y[0, -1]
+    with pytest.raises(ConvergenceError, match="stopped at t"):
+        da.jit(da.grad(f))(np.ones(60))
+
+
 # ── what goes wrong ──────────────────────────────────────────────────────────────────────────────────────────────
 
 STOPS: dict[str, tuple[Callable, dict, str, float]] = {
@@ -313,8 +410,9 @@ def test_branches_on_values_are_scipys_loop() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "Radau"}, "the methods that are programs"), ({"events": lambda t, y: y[0]}, "looks for events"),
+        ({"method": "Radau"}, "whose loop is ours"), ({"events": lambda t, y: y[0]}, "looks for events"),
         ({"y0": [1j]}, "real numbers"), ({"solver": "ours"}, "'native'"),
+        ({"sensitivity": "steps", "method": "BDF"}, "whose loop is ours"),
     ],
 )  # fmt: skip
 def test_refusals(options: dict, words: str) -> None:

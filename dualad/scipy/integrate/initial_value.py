@@ -85,9 +85,10 @@ def solve_ivp(
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
         values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The method ``"Tsit5"``
         (Tsitouras 2011, of order 5) runs in our own loop always.
-    sensitivity : {"auto", "forward", "adjoint"}
+    sensitivity : {"auto", "forward", "adjoint", "steps"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
-        takes the first for up to 50 numbers.
+        takes the first for up to 50 numbers. ``"steps"`` differentiates in both modes what an explicit method did, its
+        step sizes held: the result, and not the solution, to rounding.
     sens_tol : {"all", "state"}
         Whether the errors of the tangents are controlled, or they take the steps of the state.
     require_success : bool
@@ -134,7 +135,7 @@ def solve_ivp(
         return [(f, *start) for f in (fun, *event_list(events))]
 
     known = not depends((t_span, y0, t_eval, given), first_calls)
-    ours, rows = solver == "native" or method in OURS, None
+    ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
     if ours:
         check_native(where, method, events, y0)
         choices = {
@@ -153,6 +154,7 @@ def solve_ivp(
         fun = watch_results(fun, where)
         return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
+    sens_tol = "state" if sensitivity == "steps" else sens_tol
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
     settings = Settings(
@@ -397,7 +399,7 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, 
         )
     for name, value, choices in (
         ("solver", solver, ("auto", "native")),
-        ("sensitivity", sensitivity, ("auto", "forward", "adjoint")),
+        ("sensitivity", sensitivity, ("auto", "forward", "adjoint", "steps")),
         ("sens_tol", sens_tol, ("all", "state")),
     ):
         if value not in choices:
@@ -409,7 +411,7 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, 
 def check_native(where: str, method: Any, events: Any, y0: Any) -> None:
     """Refuse what our own loop does not do."""
     if method not in EXPLICIT:
-        wrong, why = f"method={method!r}", f"the methods that are programs are {', '.join(EXPLICIT)}"
+        wrong, why = f"method={method!r}", f"the methods whose loop is ours are {', '.join(EXPLICIT)}"
     elif events is not None:
         wrong, why = "events", "SciPy's loop looks for events"
     elif aval_of(operand(y0)).dtype.kind == "c":
@@ -417,7 +419,7 @@ def check_native(where: str, method: Any, events: Any, y0: Any) -> None:
     else:
         return
     raise ArgumentError(
-        f"{where}: {wrong} with solver='native', or a method that SciPy does not have.", why,
+        f"{where}: {wrong} with solver='native', sensitivity='steps' or a method of ours.", why,
         "leave solver out, and take a method of SciPy's; or write the state as its real and imaginary parts",
     )  # fmt: skip
 

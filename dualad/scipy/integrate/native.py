@@ -25,8 +25,8 @@ from .functions import entries
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "Failure", "OURS", "REACHED", "checked_control", "compiled_rows", "is_solvable", "rows_at", "run_native",
-    "solve_in_steps",
+    "Failure", "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
+    "is_solvable", "message_of", "rows_at", "run_native", "solve_in_steps",
 ]  # fmt: skip
 
 #: methods that SciPy does not have
@@ -64,6 +64,17 @@ def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: An
 
     s, rows = scan(turn, begin(method, f, t0, t1, y0, control), times)
     return rows, s._replace(status=np.where(forward * (times[-1] - s.t) > 0, s.status, RUNNING))
+
+
+def compiled(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Sequence:
+    """Return ``function(*arrays)``, a list, by code that is compiled once for arrays like these."""
+    arrays = [np.asarray(a, order="C") for a in arrays]
+
+    def make() -> Callable:
+        body = stage(function, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
+        return ABOVE.compiled(body.program).run
+
+    return problem.once(("compiled", key, *[(a.shape, a.dtype) for a in arrays]), make)(*arrays)
 
 
 def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence) -> tuple[Any, Failure | None] | None:
@@ -108,28 +119,45 @@ def message_of(status: int, control: Control) -> str:
 # ── outside of programs ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@functools.lru_cache(maxsize=64)
-def _in_steps(fun: Callable, name: str, where: str) -> tuple[Callable, Callable]:
-    """Return compiled functions: the state before the first step, and the next accepted steps."""
+def in_steps(f: Callable, name: str) -> tuple[Callable, Callable]:
+    """Return compiled functions for y' = f(t, y, *args): the state before the first step, and the next steps."""
     method = EXPLICIT[name]
+    slopes = lambda args: lambda t, y: f(t, y, *args)
 
-    def slopes(args: tuple, n: int) -> Callable:
-        return lambda t, y: entries(fun(t, y, *args), n, where, getattr(fun, "__name__", type(fun).__name__))
-
-    def start(t0, t1, y0, args, control):
-        return begin(method, slopes(args, len(y0)), t0, t1, y0, control)
-
-    def steps(s, t1, args, control):
-        f, forward = slopes(args, len(s.y)), np.sign(t1 - s.t)
+    def steps(s: State, t1: Any, args: tuple, control: Control) -> tuple[State, Any]:
+        forward = np.sign(t1 - s.t)
 
         def turn(s: State, _: None) -> tuple[State, Any]:
             going = lambda new: (new.status == RUNNING) & (new.t == s.t) & (forward * (t1 - new.t) > 0)
-            s = while_loop(going, lambda s: advance(method, f, s, t1, control), s)
+            s = while_loop(going, lambda s: advance(method, slopes(args), s, t1, control), s)
             return s, (s.t, s.y)
 
         return scan(turn, s, None, length=_AT_ONCE)
 
+    start = lambda t0, t1, y0, args, control: begin(method, slopes(args), t0, t1, y0, control)
     return ABOVE.jitted(start), ABOVE.jitted(steps)
+
+
+def accepted_steps(
+    code: tuple[Callable, Callable], t0: float, t1: float, y0: np.ndarray, args: tuple, control: Control
+) -> tuple[np.ndarray, np.ndarray, State]:  # fmt: skip
+    """Return times and states of the accepted steps, shape (steps, n), and the last state."""
+    start, steps = code
+    s = start(t0, t1, y0, args, control)
+    times, states = [np.array([t0])], [y0[None]]
+    while s.status == RUNNING and s.t != t1:
+        s, (t, y) = steps(s, t1, args, control)
+        times.append(t)
+        states.append(y)
+    t, y = np.concatenate(times), np.concatenate(states)
+    kept = np.append(True, t[1:] != t[:-1])
+    return t[kept], y[kept], s
+
+
+@functools.lru_cache(maxsize=64)
+def _users_steps(fun: Callable, name: str, where: str) -> tuple[Callable, Callable]:
+    called = getattr(fun, "__name__", type(fun).__name__)
+    return in_steps(lambda t, y, *args: entries(fun(t, y, *args), len(y), where, called), name)
 
 
 @functools.lru_cache(maxsize=64)
@@ -150,20 +178,12 @@ def checked_control(y0: Any, t_span: Any, max_steps: int, options: dict) -> Cont
 def solve_in_steps(
     fun: Callable, name: str, t_span: Any, y0: Any, args: tuple, control: Control, where: str
 ) -> OptimizeResult:  # fmt: skip
-    """Solve by our own loop and return what SciPy returns: the accepted steps."""
-    (t0, t1), y0 = [float(t) for t in t_span], np.asarray(y0, float)
-    start, steps = _in_steps(fun, name, where)
-    s = start(t0, t1, y0, args, control)
-    times, states = [np.array([t0])], [y0[None]]
-    while s.status == RUNNING and s.t != t1:
-        s, (t, y) = steps(s, t1, args, control)
-        times.append(t)
-        states.append(y)
-    t, y = np.concatenate(times), np.concatenate(states)
-    kept = np.append(True, t[1:] != t[:-1])
+    """Solve by our own loop and return what SciPy returns."""
+    t0, t1 = [float(t) for t in t_span]
+    t, y, s = accepted_steps(_users_steps(fun, name, where), t0, t1, np.asarray(y0, float), args, control)
     status = 0 if s.t == t1 else -1
     return OptimizeResult(
-        t=t[kept], y=y[kept].T, sol=None, t_events=None, y_events=None, status=status, success=status == 0,
-        nfev=int(s.tried) * len(EXPLICIT[name].b) + (2 if control.first_step is None else 1), njev=0, nlu=0,
+        t=t, y=y.T, sol=None, t_events=None, y_events=None, status=status, success=status == 0, njev=0, nlu=0,
+        nfev=int(s.tried) * len(EXPLICIT[name].b) + (2 if control.first_step is None else 1),
         message=REACHED if status == 0 else message_of(int(s.status), control),
     )  # fmt: skip

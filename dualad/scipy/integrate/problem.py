@@ -220,6 +220,8 @@ class Problem:
     def _options(self, y0: np.ndarray, parameters: Sequence) -> dict:
         s = self.settings
         options = {"rtol": s.rtol, "atol": s.atol, "max_step": s.max_step}
+        if s.first_step is not None and s.sensitivity == "steps":
+            options["first_step"] = s.first_step
         if method_name(s.method) in IMPLICIT:
             options["jac"] = self.jacobian(y0, parameters)
         return options
@@ -311,13 +313,11 @@ class Problem:
         if s.sens_tol == "state":
             # SciPy's norm is a mean over all entries: the state's part of it is to weigh what it weighs alone.
             tangents, share = np.full(n * lanes, np.inf), (1 + lanes) ** -0.5
+        steps = s.sensitivity == "steps"  # its derivative takes the same steps as well
         return s._replace(
-            atol=np.concatenate([atol * share, tangents]),
-            rtol=rtol * share,
-            require_success=True,
-            sens_tol="all",
-            first_step=None,
-        )
+            atol=np.concatenate([atol * share, tangents]), rtol=rtol * share, require_success=True,
+            sens_tol="state" if steps else "all", first_step=s.first_step if steps else None,
+        )  # fmt: skip
 
     def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:
         """Return code for ``(t, y, *parameters, λ)``: the slopes of λ (lanes, n) and of the integrals for θ."""

@@ -17,7 +17,7 @@ import scipy.integrate as si
 
 __all__ = [
     "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
-    "begin",
+    "begin", "step",
 ]  # fmt: skip
 
 #: what a run has come to
@@ -96,6 +96,15 @@ def begin(method: Method, f: Callable, t0: Any, t1: Any, y0: Any, control: Contr
     return State(t0, y0, h, k, t0, y0, np.bool_(False), np.int64(0), np.int64(RUNNING))
 
 
+def step(method: Method, f: Callable, t: Any, y: Any, h: Any, end: Any, slope: Any) -> tuple[Any, tuple]:
+    """Return the state after a step from (t, y), where the slope is known, and all its slopes."""
+    k = [slope]
+    for row, c in zip(method.a[1:], method.c[1:], strict=True):
+        k.append(f(t + c * h, y + _sum(row, k) * h))
+    y = y + h * _sum(method.b, k)
+    return y, (*k, f(end, y))
+
+
 def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) -> State:
     """Try one step: it is accepted, or the next one is smaller."""
     d = np.sign(t1 - s.t)
@@ -105,11 +114,7 @@ def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) ->
     t = s.t + d * size
     t = np.where(d * (t - t1) > 0, t1, t)
     h = t - s.t
-    k = [s.k[-1]]
-    for row, c in zip(method.a[1:], method.c[1:], strict=True):
-        k.append(f(s.t + c * h, s.y + _sum(row, k) * h))
-    y = s.y + h * _sum(method.b, k)
-    k.append(f(t, y))
+    y, k = step(method, f, s.t, s.y, h, t, s.k[-1])
     error = method.measure(k, h, control.atol + np.maximum(np.abs(s.y), np.abs(y)) * control.rtol)
     # An error of zero is the best, one that is NaN the worst.
     known = np.where(error >= 0, np.maximum(error, 1e-300), np.inf)

@@ -36,6 +36,7 @@ from .adjoint import walk_back
 from .functions import has_lanes
 from .native import is_solvable, rows_at, run_native
 from .problem import Problem, Settings, in_order
+from .steps import walk_back_steps
 
 __all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
 
@@ -203,7 +204,7 @@ def _tangent_transpose(ct, *args, call, moving, lanes):
     avals = [Aval(a.shape if lanes is None else a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     choice = call.settings.sensitivity
-    if choice == "forward" or (choice == "auto" and count <= _TANGENTS):
+    if choice == "forward" or (choice != "adjoint" and count <= _TANGENTS):
         out = _through_tangents(ct, point, call, moving, lanes, avals, unknown)
     else:
         out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving, "lanes": lanes})
@@ -254,7 +255,8 @@ def _tangent_batch(size, values, mapped, *, call, moving, lanes):
 
 def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
     given = np.asarray(ct) if lanes is not None else np.asarray(ct)[None]
-    out = walk_back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
+    back = walk_back_steps if call.settings.sensitivity == "steps" else walk_back
+    out = back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
     out[0] = cast(out[0], aval_of(y0).dtype)
     return tuple(out) if lanes is not None else tuple([x[0] for x in out])
 

@@ -1,0 +1,113 @@
+"""The discrete adjoint: the derivative of what an explicit method did, its step sizes held, walked back step by step.
+
+    y⁺ = Φ(t, h, y, θ):   λ = Φ_yᵀ λ⁺,   θ̄ += Φ_θᵀ λ⁺
+
+The steps are taken again and recorded first: a time and a state each. A state inside of a step is read off its dense
+output, which is a function of the step's start as well. Tangents need nothing of their own: a Runge–Kutta method that
+takes the state's steps for the variational equation computes the tangent of what it computes for the state. Not for:
+the adjoint equation (``adjoint.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...control.linear_solve import cast
+from ...control.loops import scan
+from ...rules.calls import of_moving
+from ...vjp_via_transpose import vjp
+from .native import accepted_steps, compiled, in_steps, message_of
+from .problem import Problem, in_order, over_lanes, stopped_early
+from .runge_kutta import EXPLICIT, RUNNING, State, at, step
+
+__all__ = ["walk_back_steps"]
+
+#: steps that are walked back at once
+_AT_ONCE = 256
+
+
+def walk_back_steps(
+    problem: Problem, cotangents: np.ndarray, t0: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence,
+    moving: tuple[bool, ...],
+) -> list[np.ndarray]:  # fmt: skip
+    """Pull cotangents of y at the times, shape (lanes, times, n), back to y0 and to the moving parameters."""
+    theta = [np.asarray(p, order="C") for p in parameters]
+    order, times = in_order(t0, times)
+    if order is not None:
+        cotangents = cotangents[:, np.argsort(order)]
+    bars = [np.zeros((len(cotangents), *p.shape)) for p, m in zip(theta, moving, strict=True) if m]
+    if not len(times) or times[-1] == t0:
+        return [cotangents.sum(1), *bars]
+    s = problem.settings
+    code = problem.once("in steps", lambda: in_steps(problem.function, s.name))
+    t, y, last = accepted_steps(code, float(t0), float(times[-1]), y0, tuple(theta), s.control)
+    if last.t != times[-1]:
+        raise stopped_early(s, "the solver", float(last.t), message_of(int(last.status), s.control))
+    forward = 1.0 if t[-1] >= t[0] else -1.0
+    inside = np.clip(np.searchsorted(forward * t, forward * times) - 1, 0, len(t) - 2)
+    at_times = [np.ascontiguousarray(x) for x in (t[inside], t[inside + 1], y[inside], times)]
+    extra, bars = _pull(problem, "dense", at_times, np.moveaxis(cotangents, 1, 0), None, bars, theta, moving)
+    jumps = np.zeros((len(t), len(cotangents), problem.n))
+    np.add.at(jumps, inside, extra)
+    lam = jumps[-1]
+    blocks = range(0, len(t) - 1, _AT_ONCE)
+    for first in reversed(blocks):
+        part = [_padded(x[first : first + _AT_ONCE + 1], _AT_ONCE + 1) for x in (t, y, jumps)]
+        rows = [part[0][:-1], part[0][1:], part[1][:-1], part[0][1:]]
+        lam, bars = _pull(problem, "steps", rows, part[2][:-1], lam, bars, theta, moving)
+    return [
+        lam,
+        *[cast(b, p.dtype) for b, p in zip(bars, [p for p, m in zip(theta, moving, strict=True) if m], strict=True)],
+    ]
+
+
+def _padded(rows: np.ndarray, length: int) -> np.ndarray:
+    """Return rows with others behind them: steps from the last time to itself, which change nothing."""
+    more = length - len(rows)
+    return np.ascontiguousarray(np.concatenate([rows, np.repeat(rows[-1:], more, 0)]) if more else rows)
+
+
+def _pull(
+    problem: Problem, what: str, rows: list, cotangents: np.ndarray, lam: Any, bars: list, theta: list, moving: tuple
+) -> tuple[Any, list]:  # fmt: skip
+    """Pull cotangents back through steps from t to ``end`` each, from the last to the first.
+
+    ``"steps"``: λ goes through each step, and the cotangents are added before it; ``"dense"``: each cotangent is of the
+    solution at a time in a step, and what it is at the start of that is returned.
+    """
+    method, places = EXPLICIT[problem.settings.name], [1 + i for i, m in enumerate(moving) if m]
+    dense, count = what == "dense", len(bars)
+
+    def run(*values):
+        t, end, y, at_time, ct, lam, *rest = values
+        bars, theta = rest[:count], rest[count:]
+
+        def turn(carry, row):
+            lam, *bars = carry
+            t, end, y, at_time, ct = row
+
+            def one(y, *theta):
+                f = lambda t, y: problem.function(t, y, *theta)
+                after, k = step(method, f, t, y, end - t, end, f(t, y))
+                if not dense:
+                    return after
+                state = State(end, after, end - t, k, t, y, False, 0, RUNNING)
+                return at(method, f, state, at_time)
+
+            g, chosen = of_moving(one, (y, *theta), [0, *places])
+            pull = vjp(g, *chosen)[1]
+            back, *more = over_lanes(pull, ct if dense else lam)
+            bars = [b + m for b, m in zip(bars, more, strict=True)]
+            return (lam if dense else back + ct, *bars), back if dense else None
+
+        (lam, *bars), out = scan(turn, (lam, *bars), (t, end, y, at_time, ct), reverse=True)
+        return [out if dense else lam, *bars]
+
+    if dense:
+        lam = np.zeros_like(cotangents[0])
+    key = what, moving
+    out, *bars = compiled(problem, key, run, [*rows, np.ascontiguousarray(cotangents), lam, *bars, *theta])
+    return out, list(bars)
