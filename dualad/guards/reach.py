@@ -385,6 +385,9 @@ class Reach:
                     self._entry(attributes, name)
             for name in self._maybe() - attributes.keys() if kind.__dictoffset__ else ():
                 self._add(ENTRY, attributes, name, MISSING)
+            for name in () if kind.__dictoffset__ else getattr(kind, "__slots__", ()):  # where a function is kept
+                if callable(getattr(x, name, None)):
+                    self._go(self._attribute(x, name))
             return
         if kind is functools._lru_cache_wrapper:
             self._into(_cache_contents(x))

@@ -299,3 +299,13 @@ def test_without_the_solver_the_error_names_the_extra(name, monkeypatch) -> None
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ArgumentError, match=rf"dualad\[{name}\]"):
         optimize.minimize(lambda x: np.sum(x**2), np.zeros(2), method=name)
+
+
+def test_what_the_function_reads_may_change_while_it_is_minimized(method) -> None:
+    goal = [1.0]
+
+    def follow(xk):
+        goal[0] = 3.0
+
+    fun = lambda x: np.sum((x - goal[0]) ** 4 + (x - goal[0]) ** 2)
+    np.testing.assert_allclose(optimize.minimize(fun, np.full(2, 5.0), method=method, callback=follow).x, 3, atol=1e-5)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 
 import dualad as da
 from dualad.errors import ArgumentError, ConvergenceError, KinkError, ShapeError, SingularMatrixError
 from dualad.scipy import optimize
 from dualad.scipy.optimize import SolutionWarning, stationary
+from dualad.scipy.optimize.minimize import Objective
 from tests.oracles.implicit import verify
 
 X0 = np.array([0.3, 0.2])
@@ -298,3 +300,39 @@ def test_derivatives_of_a_constraint_by_users() -> None:
             return optimize.minimize(distance, np.ones(2), **options).x
 
         np.testing.assert_allclose(da.jacfwd(nearest)(2.0), np.array([1.0, -2.0]) / 5**1.5, rtol=1e-5)
+
+
+def test_many_variables_have_sparse_derivatives() -> None:
+    """``trust-constr`` is given sparse matrices of all constraints; it ends where SciPy's own derivatives end."""
+    n = 501
+    fun = lambda x: np.sum((x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+    limit = lambda x: x[1:] ** 2 + x[:-1] ** 2
+    held = [
+        optimize.NonlinearConstraint(limit, -np.inf, 1.5, jac="dualad", hess="dualad"),
+        optimize.LinearConstraint(np.eye(n)[:3], -5, 0.5),
+    ]
+    given = {"method": "trust-constr", "jac": "dualad", "hess": "dualad", "options": {"maxiter": 300}}
+    out = optimize.minimize(fun, np.zeros(n), constraints=held, **given)
+    assert out.success and all([scipy.sparse.issparse(J) for J in out.jac])
+    assert np.max(limit(out.x)) < 1.5 + 1e-6 and np.max(out.x[:3]) < 0.5 + 1e-6
+    push = sum([J.T @ v for J, v in zip(out.jac, out.v, strict=True)])
+    np.testing.assert_allclose(da.grad(fun)(out.x), -push, atol=1e-6)
+
+
+def test_derivatives_of_many_variables_are_compiled() -> None:
+    """What the function reads is followed then as before, and one that does more than return is called as before."""
+    goal, seen = [1.0], []
+    start = np.linspace(-3, 9, 501)
+    power = lambda x: np.sum((x - goal[0]) ** 4)
+
+    def noting(x):
+        seen.append(type(x))
+        return power(x)
+
+    quick, noted = [Objective("f", f, start, (), "dualad", None, None).plain([])["fun"] for f in (power, noting)]
+    for goal[0] in (1.0, 1.0, 5.0):
+        for f in (quick, noted):
+            np.testing.assert_allclose(f(start)[1], 4 * (start - goal[0]) ** 3)
+    count = len(seen)
+    noted(start)
+    assert len(seen) > count

@@ -15,8 +15,6 @@ import scipy.sparse as ss
 
 from ...core.tracer import tracer_in
 from ...errors import ArgumentError
-from ...jacobians.hessian import hessian
-from ...jacobians.jacobian import jacobian
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import as_args
@@ -180,9 +178,9 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
 
     def plain(values: Sequence, call: SolverCall) -> so.NonlinearConstraint:
         at = lambda x: value(x, values)
-        curvature = lambda x, v: hessian(lambda z: np.sum(v * at(z)))(x)
-        jac = call.derivative(c.jac, own, values, lambda: jacobian(at))
-        second = call.derivative(c.hess, hess, values, lambda: curvature)
+        curvature = lambda x, v: np.sum(v * at(x))
+        jac = call.derivative(c.jac, own, values, lambda: call.jacobian_of(at))
+        second = call.derivative(c.hess, hess, values, lambda: call.hessian_of(curvature))
         return so.NonlinearConstraint(
             call.guard(lambda x: closed(values, x)), *fill(values), jac, second, c.keep_feasible,
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
@@ -200,7 +198,7 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
     def plain(values: Sequence, call: SolverCall) -> dict:
         out = {**c, "fun": call.guard(lambda x: closed(values, x)), "args": ()}
         if "jac" in c:
-            out["jac"] = call.derivative(c["jac"], own, values, lambda: jacobian(lambda x: value(x, values)))
+            out["jac"] = call.derivative(c["jac"], own, values, lambda: call.jacobian_of(lambda x: value(x, values)))
         return out
 
     return Constraints(size, value, lambda values: (0.0, high), plain)

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from ...base.log import log
 from ...core.above import ABOVE
-from ...errors import ArgumentError, DualadError, PerformanceNote, SparsityError
+from ...errors import ArgumentError, PerformanceNote, SparsityError
 from ...vjp_via_transpose import grad
-from .problem import SolverCall
+from .problem import SolverCall, compiled
 from .stationary import Constraints, Limits
 
 __all__ = ["SOLVERS", "solve_by"]
@@ -42,17 +41,6 @@ _WARM = {
     "warm_start_init_point": "yes", "mu_init": 1e-6, "warm_start_bound_push": 1e-9, "warm_start_bound_frac": 1e-9,
     "warm_start_slack_bound_push": 1e-9, "warm_start_slack_bound_frac": 1e-9, "warm_start_mult_bound_push": 1e-9,
 }  # fmt: skip
-
-
-def compiled(f: Callable, *at: Any) -> Callable:
-    """Return a function compiled for arguments like these; as it is, with a record in the log, if it can't be."""
-    fast = ABOVE.jitted(f)
-    try:
-        fast(*at)
-    except DualadError as error:
-        log("DAL004", "minimize: `%s` is not compiled: %s", getattr(f, "__name__", f), error.what)
-        return f
-    return fast
 
 
 class _Callbacks(SimpleNamespace):

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from ...core.above import ABOVE
 from ...core.tracer import Tracer
 from ...errors import ShapeError
-from ...jacobians.hessian import hessian, hvp
+from ...jacobians.hessian import hvp
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
@@ -74,10 +73,10 @@ class Objective(SolverCall):
         value = lambda x: self.value(x, inputs)
         fun = lambda x, *_: value(x)
         if is_own(self.jac):
-            fun = value_and_grad(value)
+            fun = self.quickly(value_and_grad(value))
         elif self.pair is not None:
             fun = lambda x, *_: self.pair(inputs, x)
-        hess = self.derivative(self.hess, self.own_hess, inputs, lambda: hessian(value))
+        hess = self.derivative(self.hess, self.own_hess, inputs, lambda: self.hessian_of(value))
         hessp = self.derivative(None, self.own_hessp, inputs, lambda: value)
         jac = True if is_own(self.jac) else self.derivative(self.jac, self.own_jac, inputs, lambda: value)
         return {"fun": self.guard(fun), "jac": jac, "hess": hess, "hessp": hessp}
@@ -102,17 +101,18 @@ def minimize(
     if name not in SOLVERS:
         problem.leave(jac, hess, *inside([constraints]))
 
+    problem.takes_sparse = name == "trust-constr" and start.size > DENSE
+    if problem.takes_sparse and is_own(*inside([constraints])):  # all of them are to be
+        options = {"sparse_jacobian": True, **(options or {})}
+
     def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
         if name in SOLVERS:
             out = solve_by(name, problem, box, held, values, x0, tol, callback, options)
             return out.x, out
         given = problem.plain(values)
-        if is_own(hess) and x0.size > DENSE:
+        if is_own(hess) and x0.size > DENSE and not problem.takes_sparse:
             at = lambda x: problem.value(x, values)
-            if name == "trust-constr":
-                given["hess"] = ABOVE.sparse_hessian(at)
-            else:
-                given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
+            given["hess"], given["hessp"] = None, problem.quickly(lambda x, v: hvp(at, x, v))
         out = so.minimize(
             given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
             box.plain(values), held.plain(values, problem) if held else (), tol, callback, options,

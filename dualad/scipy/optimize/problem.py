@@ -20,6 +20,7 @@ import numpy as np
 import scipy.optimize as so
 
 from ...base.frames import public, user_level
+from ...base.log import log
 from ...base.tree import flatten
 from ...boundary.boundary import running
 from ...control.factored_solve import solve_factored
@@ -31,6 +32,8 @@ from ...core.dispatch import bind
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ConvergenceError, DualadError, SingularMatrixError, SparsityError
+from ...jacobians.hessian import hessian
+from ...jacobians.jacobian import jacobian
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ..closures import Closed, Inputs
@@ -38,8 +41,8 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
-    "converged", "convergence_error", "counters", "fields", "inside", "null_direction", "regular", "solves", "start_of",
-    "warn",
+    "compiled", "converged", "convergence_error", "counters", "fields", "inside", "null_direction", "regular", "solves",
+    "start_of", "warn",
 ]  # fmt: skip
 
 #: largest number of unknowns for which the matrix of the tangents' system is built
@@ -145,6 +148,22 @@ def start_of(x: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
+def compiled(f: Callable, *at: Any) -> Callable:
+    """Return a function compiled for arguments like these; as it is, with a record in the log, if it can't be.
+
+    What jit warns of, such as side effects at each call, is a reason to let it be.
+    """
+    fast = ABOVE.jitted(f)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            fast(*at)
+    except (DualadError, UserWarning) as error:
+        log("DAL004", "solver: `%s` is not compiled: %s", getattr(f, "__name__", f), str(error).partition("\n")[0])
+        return f
+    return fast
+
+
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -155,6 +174,8 @@ class SolverCall:
         self.where, self.start, self.inputs = where, start, Inputs(where)
         #: SciPy's results, one for each lane
         self.runs: list = []
+        #: whether the solver takes sparse matrices, and there are variables enough for them
+        self.takes_sparse = False
         #: what the user's functions raised in SciPy's hands
         self._raised: list = []
 
@@ -186,10 +207,31 @@ class SolverCall:
 
         return function
 
+    def quickly(self, f: Callable) -> Callable:
+        """Return a derivative that is compiled at its first call, if there are variables enough to be worth it."""
+        if self.start.size <= DENSE:
+            return f
+        fast: list[Callable] = []
+
+        def function(*x: Any) -> Any:
+            if not fast:
+                fast.append(compiled(f, *x))
+            return fast[0](*x)
+
+        return function
+
+    def jacobian_of(self, f: Callable) -> Callable:
+        """Return the Jacobian function of constraints as the solver takes it."""
+        return ABOVE.sparse_jacobian(f) if self.takes_sparse else jacobian(f)
+
+    def hessian_of(self, f: Callable) -> Callable:
+        """Return the Hessian function in the first argument as the solver takes it."""
+        return ABOVE.sparse_hessian(f) if self.takes_sparse else hessian(f)
+
     def derivative(self, given: Any, closed: Closed | None, inputs: Sequence, exact: Callable[[], Callable]) -> Any:
         """Return a derivative for SciPy: dualad's, which ``exact()`` makes, the user's, or what else was given."""
         if is_own(given):
-            return self.guard(exact())
+            return self.guard(self.quickly(exact()))
         return given if closed is None else self.guard(lambda *x: closed(inputs, *x[: closed.own]))
 
     def run(self, search: Callable, *args: Any) -> Any:
