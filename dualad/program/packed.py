@@ -25,13 +25,18 @@ __all__ = ["PackedProgram", "PackingSteps", "active", "unpack_constants"]
 #: the innermost pair (pack, unpack); per thread and per asynchronous task
 active: ContextVar[tuple[Callable, Callable] | None] = ContextVar("dualad_residual_hooks", default=None)
 
+_NUMBERS = frozenset({float, complex})
+
 
 class _Packed:
     """One constant, packed."""
 
-    __slots__ = ("aval", "content", "unpack")
+    __slots__ = ("aval", "content", "number", "unpack")
 
     def __init__(self, x, pack: Callable, unpack: Callable) -> None:
+        self.number = type(x) if type(x) in _NUMBERS else None  # Python's, which gives way to the dtype of others
+        if self.number is not None:
+            x = np.asarray(x)[()]
         self.aval, self.unpack = aval_of(x), unpack
         if type(x) is np.ndarray:
             x = x.view()
@@ -47,11 +52,11 @@ class _Packed:
                 "the program reads what was recorded",
                 "restore its shape and dtype in unpack: x.astype(dtype), x.reshape(shape)",
             )
-        return x
+        return x if self.number is None else self.number(x)
 
 
 class PackingSteps(WatchedSteps):
-    """The steps of a program being written, which pack every array constant as it is recorded."""
+    """The steps of a program being written, which pack every constant as it is recorded."""
 
     __slots__ = ("pack", "packed", "unpack")
 
@@ -68,13 +73,13 @@ class PackingSteps(WatchedSteps):
         super().append((op, [a if type(a) is Variable else self._pack(a) for a in args], params, outs))
 
     def _pack(self, a):
-        if not isinstance(a, (np.ndarray, np.generic, Tracer)):
+        if not isinstance(a, (np.ndarray, np.generic, Tracer)) and type(a) not in _NUMBERS:
             return a
         known = self.packed.get(id(a))
         if known is not None and known[0]() is a:
             return known[1]
         packed = _Packed(a, self.pack, self.unpack)
-        if not isinstance(a, np.generic):
+        if isinstance(a, (np.ndarray, Tracer)):
             self.packed[id(a)] = (weakref.ref(a), packed)
         return packed
 

@@ -124,7 +124,7 @@ class residual_hooks:
     ----------
     pack : callable
         ``pack(array) -> anything``, called once for each array as it is recorded: a file name, a smaller dtype, a
-        compressed string. The array is read-only.
+        compressed string. The array is read-only. A Python number comes as NumPy's scalar.
     unpack : callable
         Its inverse, called each time the pullback (or linear map) is used; it restores shape and dtype.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentTypeError, OutputError
+from dualad.errors import ArgumentTypeError, DualadError, OutputError
 
 X = np.array([0.3, -1.2, 0.8])
 
@@ -65,3 +65,32 @@ def test_residuals_that_nothing_needs_stay_packed():
     with da.residual_hooks(lambda a: a, lambda a: opened.append(a) or a):
         np.testing.assert_array_equal(da.grad(f)(np.array([0.5, 1.0])), [1.0, 2.0])
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize("x", [3.0, np.float64(3.0), np.array(3.0), np.array([3.0]), np.float32(3.0), 3.0 + 1.0j])
+@pytest.mark.parametrize(
+    ("f", "slope"),
+    [
+        (lambda a: a * a, lambda a: 2 * a),
+        (lambda a: a * a * a, lambda a: 3 * a * a),
+        (lambda a: (a + 1.0) * a, lambda a: 2 * a + 1),
+        (lambda a: np.sin(a) * a, lambda a: np.sin(a) + a * np.cos(a)),
+        (lambda a: np.exp(a), lambda a: np.exp(a)),
+    ],
+)
+def test_every_residual_is_seen_also_of_python_numbers(f, slope, x):
+    one = np.ones_like(x)[()]
+    plain = da.vjp(f, x)[1](one)[0]
+    np.testing.assert_allclose(plain, slope(x), rtol=1e-6)
+    with da.residual_hooks(lambda r: 2 * r, lambda r: r):
+        doubled = da.vjp(f, x)[1](one)[0]
+    with da.residual_hooks(lambda r: r.tobytes(), lambda r: None):
+        _, pull = da.vjp(f, x)
+    with pytest.raises(DualadError):
+        pull(one)  # nothing that was packed is known otherwise
+    assert np.abs(doubled) > 1.5 * np.abs(plain)
+    np.testing.assert_array_equal(np.asarray(doubled).dtype, np.asarray(plain).dtype)
+    with da.residual_hooks(
+        lambda r: (r.dtype, r.shape, r.tobytes()), lambda p: np.frombuffer(p[2], p[0]).reshape(p[1])
+    ):
+        np.testing.assert_array_equal(da.vjp(f, x)[1](one)[0], plain)
