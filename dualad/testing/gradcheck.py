@@ -80,7 +80,7 @@ def gradcheck(
         Allowed relative and absolute error: 1e-6 and 1e-12 beside the differences' estimate of their error; 1e-3 and
         1e-5 with ``eps``; 1e-3 and 1e-3 in single precision.
     check_batched_grad, check_batched_forward_grad : bool
-        Whether `vmap` of the pullback, and of `jvp`, must equal a loop.
+        Whether `vmap` of the pullback, and of `jvp`, must equal a loop; and `vmap` of the function, where it has one.
     check_undefined_grad : bool
         Whether cotangents (and tangents) that are absent, one at a time and all together, must give what explicit
         zeros give.
@@ -228,6 +228,28 @@ class _ByDifferences(Properties):
                     self.absent(mode)
                 if mode in batched:
                     self.batched(mode, _LANES)
+            if batched:
+                self.points()
+
+    def points(self) -> None:
+        """Expect vmap over points to be a loop, where there is a vmap: a ``custom_vmap`` rule may mix lanes."""
+        f = self.f
+        points = f.x + 1e-3 * f.scale * self.rng.standard_normal((_LANES, f.size))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                got, looped = f.vmap_value(points), np.stack([f.evaluate(x) for x in points])
+        except Exception:  # of a function that takes one point at a time; its derivatives were mapped at one
+            return
+        self.expect(
+            "batched values", got, looped,
+            lambda k: (
+                f"the value in lane {k[0]}, {f.outs.label(k[1])} is {got[k]:.9g} under vmap and {looped[k]:.9g} in a"
+                " loop."
+            ),
+            "a batch of points is a loop over them, so no lane may see another one",
+            "look at the vmap rule of what your function calls: `custom_vmap` rules get a leading axis of lanes",
+        )  # fmt: skip
 
     def along(self, v: np.ndarray) -> Estimate:
         """Return the derivative of the values along v; v is a natural change of the point."""

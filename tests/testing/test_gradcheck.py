@@ -166,3 +166,32 @@ def test_what_is_no_array_is_not_looked_into():
             raise RuntimeError("nobody asked")
 
     assert gradcheck(lambda x, rows: x * 2, (np.array([0.3, 0.7]), Rows()))
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        lambda x: np.sin(x[::-1]),
+        lambda x: np.sin(x) + x - np.mean(x, 0),
+        lambda x: np.broadcast_to(np.sin(x[:1]), x.shape),
+        lambda x: np.sin(np.roll(x, 1, 0)),
+    ],
+)
+@pytest.mark.parametrize("x", [0.3, np.array([0.3, 0.7])])
+def test_a_vmap_rule_that_mixes_lanes_is_found(mixed, x):
+    f = da.custom_vmap(np.sin)
+    f.def_vmap(lambda size, mapped, x: (mixed(x), True))
+    with pytest.raises(GradcheckError, match="under vmap") as caught:
+        gradcheck(lambda x: f(x) ** 2, (x,))
+    assert "custom_vmap" in caught.value.instead
+    assert gradcheck(lambda x: f(x) ** 2, (x,), check_batched_grad=False, check_batched_forward_grad=False)
+
+
+def test_a_function_that_takes_one_point_at_a_time_is_checked_at_one():
+    def f(x):
+        assert type(x.shape) is tuple and not isinstance(x, da.batched.Batched)
+        return np.sin(x)
+
+    assert gradcheck(
+        f, (np.array([0.3, 0.7]),), check_batched_grad=True, check_batched_forward_grad=False, modes="reverse"
+    )
