@@ -63,6 +63,9 @@ JAX_DIFFERS: dict[str, str] = {
     "exp1": "JAX can't nest the derivative it gives exp1",
     "hyp1f1": "JAX takes a quarter of a minute to compile its third derivative",
     "hyp2f1": "JAX takes half a minute to compile its third derivative",
+    "betainc": "JAX refuses derivatives in the shapes",
+    "gammainc": "JAX can't nest the derivative in the shape",
+    "gammaincc": "JAX can't nest the derivative in the shape",
     "expn": "JAX can't nest the derivative it gives expn",
 }
 

@@ -1,7 +1,8 @@
-"""Distribution functions among the ufuncs of ``scipy.special``: in the argument, and in parameters that scale it.
+"""Distribution functions among the ufuncs of ``scipy.special``, in the argument and in every real parameter.
 
-Each is an incomplete gamma or beta function, or one of something, so its derivative is a density. Counts, degrees of
-freedom and shapes have no derivative in closed form and are refused by name. Loaded with ``special.py``.
+Each is an incomplete gamma or beta function, or one of something: its derivative in the argument is a density, that in
+a shape an integral of one (``shape_parameters.py``), and its inverses F(θ, x) = p follow, ∂x/∂θ = −F_θ/F_x. Parameters
+that SciPy takes as whole numbers (counts) have no derivative and are refused by name. Loaded with ``special.py``.
 Not for: ``scipy.stats`` (``dualad/scipy/stats``).
 """
 
@@ -13,19 +14,22 @@ import numpy as np
 import scipy.special._ufuncs as sp
 
 from .samples import anywhere, between, integers, positive
+from .shape_parameters import beta_density, beta_integral, gamma_density, gamma_integral, student_shape
 from .special_kinds import distribution, special
 
 __all__: list[str] = []
 
 
 def _gamma_density(a, x):
-    """Return x^(a−1) exp(−x) / Γ(a)."""
-    return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
+    return gamma_density(a, x, order=0)
+
+
+def _gamma_shape(a, x):
+    return gamma_integral(a, x, order=1)
 
 
 def _beta_density(a, b, x):
-    """Return x^(a−1) (1−x)^(b−1) / B(a, b)."""
-    return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
+    return beta_density(a, b, x, i=0, j=0, form="x")
 
 
 _inside = between(0.1, 0.9)
@@ -35,11 +39,12 @@ _some, _more = integers(1, 4), integers(4, 7)
 # ── incomplete gamma functions, chi-squared, gamma, Poisson ──────────────────────────────────────────────────────
 
 distribution(
-    "a x", positive(), positive(), density=_gamma_density,
+    "a x", positive(), positive(), density=_gamma_density, a=_gamma_shape,
     rising=sp.gammainc, falling=sp.gammaincc, rising_inverse=sp.gammaincinv, falling_inverse=sp.gammainccinv,
 )  # fmt: skip
 distribution(
     "v x", positive(), positive(), density=lambda v, x: 0.5 * _gamma_density(0.5 * v, 0.5 * x),
+    v=lambda v, x: 0.5 * _gamma_shape(0.5 * v, 0.5 * x),
     rising=sp.chdtr, falling=sp.chdtrc, falling_inverse=sp.chdtri,
 )  # fmt: skip
 distribution(
@@ -47,35 +52,55 @@ distribution(
     rising=sp.pdtrc, falling=sp.pdtr, falling_inverse=sp.pdtri,
 )  # fmt: skip
 
-special(
-    sp.gdtr, "a b x", positive(), singular=True,
-    a=lambda a, b, x, out: x * _gamma_density(b, a * x),
-    x=lambda a, b, x, out: a * _gamma_density(b, a * x),
-)  # fmt: skip
-special(
-    sp.gdtrc, "a b x", positive(), singular=True,
-    a=lambda a, b, x, out: -x * _gamma_density(b, a * x),
-    x=lambda a, b, x, out: -a * _gamma_density(b, a * x),
-)  # fmt: skip
+
+def _gamma_of_rate(a, b, x):
+    return _gamma_density(b, a * x)
+
+
+def _gamma_of_shape(a, b, x):
+    return _gamma_shape(b, a * x)
+
+
+for _ufunc, _sign in ((sp.gdtr, 1), (sp.gdtrc, -1)):
+    special(
+        _ufunc, "a b x", positive(), singular=True,
+        a=lambda a, b, x, out, s=_sign: s * x * _gamma_of_rate(a, b, x),
+        b=lambda a, b, x, out, s=_sign: s * _gamma_of_shape(a, b, x),
+        x=lambda a, b, x, out, s=_sign: s * a * _gamma_of_rate(a, b, x),
+    )  # fmt: skip
 special(
     sp.gdtrix, "a b p", positive(), positive(), _inside, singular=True,
     a=lambda a, b, p, out: -out / a,
-    p=lambda a, b, p, out: 1 / (a * _gamma_density(b, a * out)),
+    b=lambda a, b, p, out: -_gamma_of_shape(a, b, out) / (a * _gamma_of_rate(a, b, out)),
+    p=lambda a, b, p, out: 1 / (a * _gamma_of_rate(a, b, out)),
 )  # fmt: skip
 special(
     sp.gdtria, "p b x", _inside, positive(), positive(), singular=True,
-    p=lambda p, b, x, out: 1 / (x * _gamma_density(b, out * x)),
+    p=lambda p, b, x, out: 1 / (x * _gamma_of_rate(out, b, x)),
+    b=lambda p, b, x, out: -_gamma_of_shape(out, b, x) / (x * _gamma_of_rate(out, b, x)),
     x=lambda p, b, x, out: -out / x,
+)  # fmt: skip
+special(
+    sp.gdtrib, "a p x", positive(), _inside, positive(), singular=True,
+    a=lambda a, p, x, out: -x * _gamma_of_rate(a, out, x) / _gamma_of_shape(a, out, x),
+    p=lambda a, p, x, out: 1 / _gamma_of_shape(a, out, x),
+    x=lambda a, p, x, out: -a * _gamma_of_rate(a, out, x) / _gamma_of_shape(a, out, x),
+)  # fmt: skip
+special(
+    sp.chdtriv, "p x", _inside, positive(), singular=True,
+    p=lambda p, x, out: 2 / _gamma_shape(0.5 * out, 0.5 * x),
+    x=lambda p, x, out: -_gamma_density(0.5 * out, 0.5 * x) / _gamma_shape(0.5 * out, 0.5 * x),
 )  # fmt: skip
 
 
 # ── incomplete beta functions, F, Student's t, binomial, negative binomial ───────────────────────────────────────
+#
+# F and t are given by the odds o = nx/m, or t²/n, which keep their digits where x is near 1, and whose shapes are the
+# halves of n and m. The mean of o does not move with the shapes.
 
 
-def _f(a, b, x):
-    """With w = ax/(ax + b): the density at w, times dw/dx = ab/(ax + b)²."""
-    total = a * x + b
-    return _beta_density(0.5 * a, 0.5 * b, a * x / total) * (a * b) / (total * total)
+def _f(n, m, x):
+    return n / m * beta_density(0.5 * n, 0.5 * m, n * x / m, i=0, j=0, form="odds")
 
 
 def _student(df, t):
@@ -88,13 +113,19 @@ def _binomial(k, n, p):
 
 distribution(
     "a b x", positive(), positive(), _inside, density=_beta_density,
+    a=lambda a, b, x: beta_integral(a, b, x, i=1, j=0, form="x"),
+    b=lambda a, b, x: beta_integral(a, b, x, i=0, j=1, form="x"),
     rising=sp.betainc, falling=sp.betaincc, rising_inverse=sp.betaincinv, falling_inverse=sp.betainccinv,
 )  # fmt: skip
 distribution(
     "dfn dfd x", positive(), positive(), positive(), density=_f,
+    dfn=lambda n, m, x: 0.5 * beta_integral(0.5 * n, 0.5 * m, x, i=1, j=0, form="ratio"),
+    dfd=lambda n, m, x: 0.5 * beta_integral(0.5 * n, 0.5 * m, x, i=0, j=1, form="ratio"),
     rising=sp.fdtr, falling=sp.fdtrc, rising_inverse=sp.fdtri,
 )  # fmt: skip
-distribution("df t", positive(), anywhere(), density=_student, rising=sp.stdtr, rising_inverse=sp.stdtrit)
+distribution(
+    "df t", positive(), anywhere(), density=_student, df=student_shape, rising=sp.stdtr, rising_inverse=sp.stdtrit
+)
 distribution(
     "k n p", _some, _more, _inside, density=_binomial, rising=sp.bdtrc, falling=sp.bdtr, falling_inverse=sp.bdtri
 )
@@ -102,6 +133,22 @@ distribution(
     "k n p", _some, _some, _inside, density=lambda k, n, p: _beta_density(n, k + 1, p),
     rising=sp.nbdtr, falling=sp.nbdtrc, rising_inverse=sp.nbdtri,
 )  # fmt: skip
+for _ufunc, _names, _moves, _other in ((sp.btdtria, "p b x", 0, "b"), (sp.btdtrib, "a p x", 1, "a")):
+
+    def _slope(*given, moves=_moves):
+        """Return I in the shape that is the value, in the other one and in x."""
+        *known, x, out = given
+        shapes = (out, known[1]) if moves == 0 else (known[0], out)
+        slopes = [beta_integral(*shapes, x, i=1 - k, j=k, form="x") for k in (moves, 1 - moves)]
+        return *slopes, _beta_density(*shapes, x)
+
+    special(
+        _ufunc, _names, *((_inside, positive(), _inside) if _moves == 0 else (positive(), _inside, _inside)),
+        singular=True,
+        p=lambda *given, s=_slope: 1 / s(*given)[0],
+        x=lambda *given, s=_slope: -s(*given)[2] / s(*given)[0],
+        **{_other: lambda *given, s=_slope: -s(*given)[1] / s(*given)[0]},
+    )  # fmt: skip
 
 
 # ── others ───────────────────────────────────────────────────────────────────────────────────────────────────────

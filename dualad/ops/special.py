@@ -1,9 +1,9 @@
 """Special functions: the ufuncs of ``scipy.special``, with textbook derivatives.
 
 Loaded when a ufunc outside NumPy first meets a tensor, for SciPy is optional and slow to import. A parameter in which
-no closed form is known (the order of a Bessel function, the shape of an incomplete gamma function) is refused by name;
-a ufunc that is not declared here is refused altogether. Not for: the Python functions of ``scipy.special``
-(``logsumexp``, ``softmax``, ``polygamma``), which do not dispatch; their versions are in ``dualad.scipy.special``.
+no derivative is known (the order of a Bessel function) is refused by name; a ufunc that is not declared here is refused
+altogether. Not for: the Python functions of ``scipy.special`` (``logsumexp``, ``softmax``, ``polygamma``), which do not
+dispatch; their versions are in ``dualad.scipy.special``.
 """
 
 from __future__ import annotations

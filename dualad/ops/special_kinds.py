@@ -47,19 +47,32 @@ def special(
 
 def distribution(
     names: str, *domains: Domain, density: Callable, rising=None, falling=None, rising_inverse=None,
-    falling_inverse=None,
+    falling_inverse=None, **shapes: Callable,
 ) -> None:  # fmt: skip
-    """Declare what there is of F(…, x), which rises from 0 to 1 with ``density(…, x)``, 1 − F, and their inverses."""
+    """Declare what there is of F(…, x), which rises from 0 to 1, 1 − F, and their inverses.
+
+    ``density(…, x)`` is ∂F/∂x, and each of ``shapes`` the derivative in the parameter of that name; an inverse moves
+    with a parameter by minus their quotient.
+    """
     *_, x = names.split()
     inside = (*domains[:-1], between(0.1, 0.9))
-    for ufunc, where, derivative in (
-        (rising, domains, lambda *given: density(*given[:-1])),
-        (falling, domains, lambda *given: -density(*given[:-1])),
-        (rising_inverse, inside, lambda *given: 1 / density(*given[:-2], given[-1])),
-        (falling_inverse, inside, lambda *given: -1 / density(*given[:-2], given[-1])),
+
+    def slopes(sign: int) -> dict:
+        return {n: lambda *given, d=d: sign * d(*given[:-1]) for n, d in {**shapes, x: density}.items()}
+
+    def moves(sign: int) -> dict:
+        at = lambda given: (*given[:-2], given[-1])
+        moved = {n: lambda *given, d=d: -d(*at(given)) / density(*at(given)) for n, d in shapes.items()}
+        return {**moved, x: lambda *given: sign / density(*at(given))}
+
+    for ufunc, where, partials in (
+        (rising, domains, slopes(1)),
+        (falling, domains, slopes(-1)),
+        (rising_inverse, inside, moves(1)),
+        (falling_inverse, inside, moves(-1)),
     ):
         if ufunc is not None:
-            special(ufunc, names, *where, singular=True, **{x: derivative})
+            special(ufunc, names, *where, singular=True, **partials)
 
 
 def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:

@@ -223,8 +223,8 @@ f = Continuous(
     _POSITIVE,
     logpdf=_f_logpdf,
     ends=_f_end,
-    cdf=lambda z, n, m: sp.betainc(0.5 * n, 0.5 * m, n * z / (m + n * z)),
-    sf=lambda z, n, m: sp.betainc(0.5 * m, 0.5 * n, m / (m + n * z)),
+    cdf=lambda z, n, m: sp.fdtr(n, m, z),
+    sf=lambda z, n, m: sp.fdtrc(n, m, z),
 )
 lognorm = Continuous(
     st.lognorm,

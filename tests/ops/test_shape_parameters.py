@@ -1,0 +1,232 @@
+"""Derivatives in shape parameters against mpmath, over the whole domain: both tails, transition, tiny and huge shapes.
+
+mpmath differentiates series of 1F1 and 2F1 by central differences at a hundred digits and more; the rules integrate.
+Not for: every operator's modes, orders and dtypes, which `test_every_op` covers.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special as sp
+import scipy.stats as st
+
+import dualad as da
+import dualad.scipy.stats as stats
+from dualad.ops.shape_parameters import beta_integral, gamma_integral, student_shape
+
+STEP = mp.mpf(10) ** -25
+
+
+def lower_gamma(a, x):
+    return mp.exp(a * mp.log(x) - x - mp.loggamma(a + 1)) * mp.hyp1f1(1, a + 1, x)
+
+
+def lower_beta(a, b, x, y):
+    if x > 0.6:
+        return 1 - lower_beta(b, a, y, x)
+    scale = mp.loggamma(a + b) - mp.loggamma(a + 1) - mp.loggamma(b)
+    return mp.exp(a * mp.log(x) + b * mp.log(y) + scale) * mp.hyp2f1(a + b, 1, a + 1, x)
+
+
+def at_odds_of_ratio(a, b, ratio):
+    total = a * ratio + b
+    return lower_beta(a, b, a * ratio / total, b / total)
+
+
+def derivatives(f, point, i: int, j: int | None = None) -> tuple[float, float]:
+    """Return the first derivative in argument i, and the second one in i and j."""
+    j = i if j is None else j
+
+    def moved(*steps):
+        at = list(map(mp.mpf, point))
+        for k, step in zip((i, j), steps, strict=True):
+            at[k] += step * STEP * mp.mpf(point[k])
+        return f(*at)
+
+    hi, hj = (STEP * mp.mpf(point[k]) for k in (i, j))
+    first = (moved(1, 0) - moved(-1, 0)) / (2 * hi)
+    second = (moved(1, 1) - moved(1, -1) - moved(-1, 1) + moved(-1, -1)) / (4 * hi * hj)
+    return float(first), float(second)
+
+
+def close(found, expected, rel: float) -> None:
+    expected = np.array(expected)
+    shown = np.abs(expected) > 1e-290
+    np.testing.assert_allclose(np.asarray(found)[shown], expected[shown], rtol=rel)
+    assert np.all(np.isfinite(found)), "not finite"
+    error = np.abs(found - expected)[shown] / np.abs(expected[shown])
+    assert np.median(error) < 1e-14
+
+
+def gamma_points() -> list[tuple[float, float]]:
+    rng = np.random.default_rng(3)
+    a = 10 ** rng.uniform(-8, 2, 60)
+    near = a + 3 * np.sqrt(a + 0.1) * rng.normal(size=60)
+    apart, small = a * 10 ** rng.uniform(-1, 1, 60), 10 ** rng.uniform(-30, 2, 60)
+    x = np.choose(np.arange(60) % 3, [np.abs(near), apart, small])
+    return list(zip(a.tolist(), x.tolist(), strict=True))
+
+
+def test_gamma_integral() -> None:
+    points = gamma_points()
+    with mp.workdps(220):
+        expected = [derivatives(lower_gamma, p, 0) for p in points]
+    a, x = map(np.array, zip(*points, strict=True))
+    close(gamma_integral(a, x, order=1), [e[0] for e in expected], 1e-12)
+    close(gamma_integral(a, x, order=2), [e[1] for e in expected], 1e-10)
+
+
+def beta_points(spread: float) -> list[tuple[float, float, float]]:
+    rng = np.random.default_rng(4)
+    a, b = 10 ** rng.uniform(-6, spread, (2, 40))
+    x = np.where(np.arange(40) % 2, rng.beta(a, b), 10 ** rng.uniform(-30, 0, 40))
+    return list(zip(a.tolist(), b.tolist(), np.clip(x, 1e-300, 1 - 2**-52).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 0), (1, 1), (0, 1)])
+def test_beta_integral(i, j) -> None:
+    points = beta_points(2)
+    with mp.workdps(260):
+        expected = [derivatives(lambda a, b, x: lower_beta(a, b, x, 1 - x), p, i, j) for p in points]
+    a, b, x = map(np.array, zip(*points, strict=True))
+    close(beta_integral(a, b, x, i=1 - i, j=i, form="x"), [e[0] for e in expected], 1e-11)
+    close(beta_integral(a, b, x, i=2 - i - j, j=i + j, form="x"), [e[1] for e in expected], 1e-10)
+
+
+@pytest.mark.parametrize("i", [0, 1])
+def test_beta_integral_at_the_mean(i) -> None:
+    """Shapes of 10⁸ beside ½, where the two parts of the derivative agree in half of their digits."""
+    rng = np.random.default_rng(5)
+    a = np.where(np.arange(30) % 2, 0.5, 10 ** rng.uniform(-2, 2, 30))
+    b = np.where(np.arange(30) % 2, 10 ** rng.uniform(-2, 8, 30), 10 ** rng.uniform(-2, 2, 30))
+    ratio = np.where(b > 1e3, rng.uniform(0.01, 9, 30), 10 ** rng.uniform(-3, 3, 30))
+    with mp.workdps(160):
+        expected = [
+            derivatives(at_odds_of_ratio, p, i)[0] for p in zip(*[v.tolist() for v in (a, b, ratio)], strict=True)
+        ]
+    close(beta_integral(a, b, ratio, i=1 - i, j=i, form="ratio"), expected, 1e-10)
+
+
+# ── what is made of them ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def slope(f, x, order: int = 1):
+    for _ in range(order):
+        f = functools.partial(lambda g, x: da.jvp(g, (x,), (np.ones_like(x),))[1], f)
+    return f(np.float64(x))
+
+
+QUANTILES = {
+    "gammaincinv": (lambda a, x: lower_gamma(a, x), (2.3,)),
+    "betaincinv": (lambda a, b, x: lower_beta(a, b, x, 1 - x), (0.7, 31.0)),
+    "chdtri": (lambda v, x: 1 - lower_gamma(v / 2, x / 2), (5.2,)),
+    "stdtrit": (lambda v, t: at_odds_of_ratio(mp.mpf(1) / 2, v / 2, t * t) / 2 + mp.mpf(1) / 2, (3.7,)),
+    "fdtri": (lambda n, m, x: at_odds_of_ratio(n / 2, m / 2, x), (3.7, 8.1)),
+    "gdtrix": (lambda a, b, x: lower_gamma(b, a * x), (1.7, 0.4)),
+}
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_quantiles(name) -> None:
+    theirs, shapes = QUANTILES[name]
+    ufunc = getattr(sp, name)
+    for p in (0.55, 0.9, 0.9999):
+        x = float(ufunc(*shapes, p))
+        for i, s in enumerate(shapes):
+            with mp.workdps(60):
+                at = (*shapes, x)
+                partials = [derivatives(theirs, at, k)[0] for k in (i, len(shapes))]
+            found = slope(lambda v, i=i, p=p: ufunc(*shapes[:i], v, *shapes[i + 1 :], p), s)
+            assert found == pytest.approx(-partials[0] / partials[1], rel=1e-11)
+
+
+@pytest.mark.parametrize("t", [0.0, 1e-9, 0.4, -2.5, 60.0])
+def test_derivatives_of_student_commute(t) -> None:
+    """In df and t, in either order, at t = 0 too, where the distribution function is odd about ½."""
+    in_df = lambda t: slope(lambda df: sp.stdtr(df, t), 3.0)
+    in_t = lambda df: slope(lambda t: sp.stdtr(df, t), t)
+    assert slope(in_df, t) == pytest.approx(slope(in_t, 3.0), rel=1e-12)
+    in_df_twice = lambda t: slope(lambda df: sp.stdtr(df, t), 3.0, 2)
+    assert slope(in_df_twice, t) == pytest.approx(slope(in_t, 3.0, 2), rel=1e-11)
+    assert slope(in_df, t, 2) == pytest.approx(slope(lambda df: slope(lambda t: sp.stdtr(df, t), t, 2), 3.0), rel=1e-11)
+
+
+def test_student_of_many_degrees_of_freedom() -> None:
+    """∂F/∂ν tends to φ(t) (t³ + t)/(4ν²), the first term of the expansion in 1/ν."""
+    t = np.array([-3.0, -0.1, 0.5, 4.0])
+    for df in (1e6, 1e9, 1e12):
+        expected = st.norm.pdf(t) * (t**3 + t) / (4 * df * df)
+        np.testing.assert_allclose(student_shape(df, t), expected, rtol=100 / df + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("gamma", (0.3,)),
+        ("chi2", (7.0,)),
+        ("beta", (2.0, 0.4)),
+        ("f", (3.0, 11.0)),
+        ("t", (2.5,)),
+        ("invgamma", (4.0,)),
+    ],
+)
+@pytest.mark.parametrize("method", ["logcdf", "logsf"])
+def test_logarithms_in_the_tails(name, shapes, method) -> None:
+    """The derivative of the logarithm is finite, and that of differences, far out."""
+    ours, theirs = getattr(stats, name), getattr(st, name)
+    for q in (1e-12, 0.3, 1 - 1e-6):
+        x = theirs.ppf(q, *shapes)
+        for i, s in enumerate(shapes):
+            f = lambda v, d, i=i, x=x: getattr(d, method)(x, *shapes[:i], v, *shapes[i + 1 :])
+            h = 1e-4 * s
+            near = (8 * (f(s + h, theirs) - f(s - h, theirs)) - f(s + 2 * h, theirs) + f(s - 2 * h, theirs)) / (12 * h)
+            assert slope(lambda v, f=f: f(v, ours), s) == pytest.approx(near, rel=1e-6, abs=1e-10 * abs(f(s, theirs)))
+
+
+def test_counts_that_are_real_in_the_mass() -> None:
+    f = lambda n: stats.nbinom.cdf(4, n, 0.3)
+    h = 1e-5
+    expected = (st.nbinom.cdf(4, 2.5 + h, 0.3) - st.nbinom.cdf(4, 2.5 - h, 0.3)) / (2 * h)
+    assert da.grad(f)(2.5) == pytest.approx(expected, rel=1e-8)
+
+
+# ── everywhere finite, nowhere a warning ─────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_infinite_and_no_sign_is_wrong() -> None:
+    """P, I fall in a, I rises in b; at 12,000 points, shapes between 1e-12 and 1e12, and 1e±300 for gamma."""
+    rng = np.random.default_rng(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a, x = 10 ** rng.uniform(-300, 300, (2, 4000))
+        x[::2] = a[::2] * np.abs(1 + rng.normal(size=2000) * 10 ** rng.uniform(-16, 0, 2000))
+        assert np.all(np.isfinite(gamma_integral(a, x, order=2)))
+        assert np.all(gamma_integral(a, x, order=1) <= 0) and np.all(np.isfinite(gamma_integral(a, x, order=1)))
+        a, b = 10 ** rng.uniform(-12, 12, (2, 8000))
+        x = np.clip(a / (a + b) * (1 + rng.normal(size=8000) * 10 ** rng.uniform(-16, 0, 8000)), 1e-300, 1 - 2**-53)
+        x[::2] = 10 ** rng.uniform(-300, 0, 4000)
+        found = [beta_integral(a, b, x, i=i, j=j, form="x") for i, j in ((1, 0), (0, 1), (1, 1), (2, 0))]
+    assert all(np.all(np.isfinite(f)) for f in found)
+    assert np.all(found[0] <= 0) and np.all(found[1] >= 0)
+
+
+def test_ends_of_the_domain() -> None:
+    np.testing.assert_array_equal(gamma_integral(2.0, np.array([0.0, np.inf]), order=1), 0.0)
+    np.testing.assert_allclose(gamma_integral(0.0, np.array([0.5, 3.0]), order=1), -sp.exp1([0.5, 3.0]), rtol=1e-14)
+    np.testing.assert_array_equal(beta_integral(2.0, 3.0, np.array([0.0, 1.0]), i=1, j=0, form="x"), 0.0)
+    assert np.all(np.isnan(gamma_integral(np.array([np.nan, -1.0, 1.0]), np.array([1.0, 1.0, -1.0]), order=1)))
+    assert gamma_integral(np.float32(2), np.float32(3), order=1).dtype == np.float32
+    assert slope(lambda x: sp.gammainc(2.0, x), 0.0, 2) == 1.0  # of 1 − (1 + x) exp(−x)
+
+
+def test_lanes_and_compiled_calls() -> None:
+    a, x = np.array([0.4, 3.0, 70.0]), np.array([1.0, 2.5, 66.0])
+    f = lambda a, x: da.grad(lambda a: sp.gammainc(a, x) * sp.betainc(a, x, 0.3))(a)
+    one_by_one = [f(*p) for p in zip(a, x, strict=True)]
+    np.testing.assert_allclose(da.vmap(f)(a, x), one_by_one, rtol=1e-13)
+    np.testing.assert_allclose(da.jit(da.vmap(f))(a, x), one_by_one, rtol=1e-13)
