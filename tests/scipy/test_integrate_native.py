@@ -323,8 +323,8 @@ def test_second_derivatives_of_the_steps(span: tuple) -> None:
 @pytest.mark.usefixtures("backwards")
 @pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Tsit5"])
 def test_dense_output_of_the_steps(method: str) -> None:
-    """Several times in a step, the ends, and times that come twice."""
-    times = np.array([0.0, 0.1, 0.11, 0.11, 0.12, 1.5, 3.0])
+    """Several times in a step, the ends, a time that comes twice, and all in no order."""
+    times = np.array([0.11, 0.1, 0.0, 1.5, 0.11, 0.12, 3.0])
     options = {"rtol": 1e-3, "sensitivity": "steps", "dense_output": True}
     f = lambda y, p: solve_ivp(predators, (0.0, 3.0), y, method, args=(p,), **options).sol(times)
     forward, backward = [da.jit(jacobian(f, (0, 1)))(START, RATES) for jacobian in (da.jacfwd, da.jacrev)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.integrate as si
@@ -20,13 +20,14 @@ from ...control.loops import scan
 from ...control.subprograms import stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
-from ...errors import PerformanceNote
+from ...errors import ConvergenceError, PerformanceNote
 from .functions import entries
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "Failure", "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
+    "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
     "is_solvable", "message_of", "rows_at", "run_native", "solve_in_steps",
+    "stopped_early",
 ]  # fmt: skip
 
 #: methods that SciPy does not have
@@ -38,13 +39,6 @@ REACHED = "The solver successfully reached the end of the integration interval."
 _AT_ONCE = 128
 #: states of more numbers are left to SciPy's loop: their steps are array operations, in which little is lost
 _LARGEST = 256
-
-
-class Failure(NamedTuple):
-    """Where a run has stopped, and why."""
-
-    t: float
-    message: str
 
 
 def is_solvable(problem: Any, y0: Any) -> bool:
@@ -77,15 +71,27 @@ def compiled(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Se
     return problem.once(("compiled", key, *[(a.shape, a.dtype) for a in arrays]), make)(*arrays)
 
 
-def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence) -> tuple[Any, Failure | None] | None:
+def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, what: str = "the solver") -> Any:
     """Run ``function(*arrays)``, which returns a pair (result, last state), as machine code; None if there is none."""
-    arrays = [np.asarray(a, order="C") for a in arrays]
+    arrays, s = [np.asarray(a, order="C") for a in arrays], problem.settings
     key = ("machine code", key, *[(a.shape, a.dtype) for a in arrays])
     code = problem.once(key, lambda: _machine_code(problem, function, arrays))
     if code is None:
         return None
     out, t, status = code(*arrays)
-    return out, None if status == RUNNING else Failure(float(t), message_of(int(status), problem.settings.control))
+    if status != RUNNING and s.require_success:
+        raise stopped_early(s.where, what, t, message_of(status, s.control))
+    return out
+
+
+def stopped_early(where: str, what: str, t: Any, message: str) -> ConvergenceError:
+    """Return the error of a run that did not reach its end."""
+    return ConvergenceError(
+        f"{where}: {what} stopped at t = {t}: {message}",
+        "there is no solution beyond that time, and so no derivative",
+        "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
+        " require_success=False for the part that was computed",
+    )
 
 
 def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callable | None:
@@ -108,7 +114,7 @@ def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callabl
     return None if code is None else code.run
 
 
-def message_of(status: int, control: Control) -> str:
+def message_of(status: Any, control: Control) -> str:
     """Return what a run that has stopped says, in SciPy's words where it has some."""
     if status == TOO_MANY:
         return f"{control.max_steps} steps were tried, which is max_steps."

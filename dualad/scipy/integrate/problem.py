@@ -17,20 +17,19 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 from ...core.above import ABOVE
-from ...errors import ConvergenceError
 from ...jvp import jvp
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
 from .functions import compile_callback
-from .native import Failure, is_solvable, rows_at, run_native
+from .native import is_solvable, rows_at, run_native, stopped_early
 from .path import Path, steps_at_once
 from .runge_kutta import Control
 
 __all__ = [
     "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "in_order", "key_of", "method_name", "over_lanes",
-    "solver_of", "stopped_early",
+    "solver_of",
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
@@ -85,25 +84,12 @@ def solver_of(method: Any) -> Any:
 def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
     """Refuse a run that did not reach its end."""
     if not run.success:
-        raise stopped_early(settings, what, run.t[-1] if len(run.t) else "the start", run.message)
-
-
-def stopped_early(settings: Settings, what: str, t: Any, message: str) -> ConvergenceError:
-    """Return the error of a run that did not reach its end."""
-    return ConvergenceError(
-        f"{settings.where}: {what} stopped at t = {t}: {message}",
-        "there is no solution beyond that time, and so no derivative",
-        "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
-        " require_success=False for the part that was computed",
-    )
+        raise stopped_early(settings.where, what, run.t[-1] if len(run.t) else "the start", run.message)
 
 
 def in_order(t0: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
     """Return times as a solution comes to them, and where among those each one is (None: it is where it was)."""
-    if len(times) == 1:
-        return None, times
-    steps = np.diff(times)
-    if (steps >= 0).all() if times[-1] >= t0 else (steps <= 0).all():
+    if len(times) < 2 or (np.diff(times) * (1.0 if times[-1] >= t0 else -1.0) >= 0).all():
         return None, times
     order = np.argsort(abs(times - t0), kind="stable")
     return np.argsort(order), times[order]
@@ -162,9 +148,10 @@ class Problem:
         if float(t0) == float(t1):
             return np.tile(y0, (len(times), 1))
         if is_solvable(self, y0):
-            found = self._native_rows(t0, t1, times, y0, parameters)
+            order, ordered = in_order(t0, times)
+            found = run_native(self, "rows", functools.partial(rows_at, self), [t0, t1, ordered, y0, *parameters])
             if found is not None:
-                return found
+                return found if order is None else found[order]
         for run in self.known(t0, y0, parameters):
             if np.array_equal(run.t, times):
                 return np.ascontiguousarray(run.y.T)
@@ -181,20 +168,6 @@ class Problem:
         reached = places < run.y.shape[1]
         out[reached] = run.y.T[places[reached]]
         return out
-
-    def _native_rows(self, t0: Any, t1: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence) -> Any:
-        solve = functools.partial(rows_at, self)
-        order, times = in_order(t0, times)
-        found = run_native(self, "rows", solve, [t0, t1, times, y0, *parameters])
-        if found is None:
-            return None
-        self.check_native(found[1], "the solver")
-        return found[0] if order is None else found[0][order]
-
-    def check_native(self, failure: Failure | None, what: str) -> None:
-        """Refuse a run of ours that did not reach its end."""
-        if failure is not None and self.settings.require_success:
-            raise stopped_early(self.settings, what, failure.t, failure.message)
 
     def run(self, t0, t1, times, y0, parameters: Sequence) -> Any:
         """Solve it by SciPy."""

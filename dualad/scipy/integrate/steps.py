@@ -19,8 +19,8 @@ from ...control.linear_solve import cast
 from ...control.loops import scan
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
-from .native import accepted_steps, compiled, in_steps, message_of
-from .problem import Problem, in_order, over_lanes, stopped_early
+from .native import accepted_steps, compiled, in_steps, message_of, stopped_early
+from .problem import Problem, in_order, over_lanes
 from .runge_kutta import EXPLICIT, RUNNING, State, at, step
 
 __all__ = ["walk_back_steps"]
@@ -38,14 +38,15 @@ def walk_back_steps(
     order, times = in_order(t0, times)
     if order is not None:
         cotangents = cotangents[:, np.argsort(order)]
-    bars = [np.zeros((len(cotangents), *p.shape)) for p, m in zip(theta, moving, strict=True) if m]
+    moved = [p for p, m in zip(theta, moving, strict=True) if m]
+    bars = [np.zeros((len(cotangents), *p.shape)) for p in moved]
     if not len(times) or times[-1] == t0:
         return [cotangents.sum(1), *bars]
     s = problem.settings
     code = problem.once("in steps", lambda: in_steps(problem.function, s.name))
     t, y, last = accepted_steps(code, float(t0), float(times[-1]), y0, tuple(theta), s.control)
     if last.t != times[-1]:
-        raise stopped_early(s, "the solver", float(last.t), message_of(int(last.status), s.control))
+        raise stopped_early(s.where, "the solver", last.t, message_of(last.status, s.control))
     forward = 1.0 if t[-1] >= t[0] else -1.0
     inside = np.clip(np.searchsorted(forward * t, forward * times) - 1, 0, len(t) - 2)
     at_times = [np.ascontiguousarray(x) for x in (t[inside], t[inside + 1], y[inside], times)]
@@ -53,15 +54,11 @@ def walk_back_steps(
     jumps = np.zeros((len(t), len(cotangents), problem.n))
     np.add.at(jumps, inside, extra)
     lam = jumps[-1]
-    blocks = range(0, len(t) - 1, _AT_ONCE)
-    for first in reversed(blocks):
+    for first in reversed(range(0, len(t) - 1, _AT_ONCE)):
         part = [_padded(x[first : first + _AT_ONCE + 1], _AT_ONCE + 1) for x in (t, y, jumps)]
         rows = [part[0][:-1], part[0][1:], part[1][:-1], part[0][1:]]
         lam, bars = _pull(problem, "steps", rows, part[2][:-1], lam, bars, theta, moving)
-    return [
-        lam,
-        *[cast(b, p.dtype) for b, p in zip(bars, [p for p, m in zip(theta, moving, strict=True) if m], strict=True)],
-    ]
+    return [lam, *[cast(b, p.dtype) for b, p in zip(bars, moved, strict=True)]]
 
 
 def _padded(rows: np.ndarray, length: int) -> np.ndarray:

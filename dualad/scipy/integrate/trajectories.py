@@ -12,6 +12,7 @@ second derivative of a pairing. Not for: numbers (``problem.py``, ``adjoint.py``
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,33 +150,32 @@ def _furthest(t0: Any, times: Any) -> Any:
 
 
 def _tangent_impl(*args, call, moving, lanes):
-    vectors, (t0, times, y0, *_) = _split(args, moving)
-    if not is_solvable(call.variational(moving, lanes or 1), y0) or not len(times):
-        return _move(*_split(args, moving), call, moving, lanes)
+    vectors, (t0, times, y0, *parameters) = _split(args, moving)
     order, times = in_order(t0, times)
-    if t0 == times[-1]:
-        return _move(*_split(args, moving), call, moving, lanes)
-
-    def move(*args):
-        vectors, point = _split(args, moving)
-        t0, times, y0, *parameters = point
-        sizes = _factors(
-            [*zip(vectors, [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]], strict=True)], lanes
-        )
-        last = None
-
-        def solve(problem, *start):
-            nonlocal last
-            rows, last = rows_at(problem, t0, times[-1], times, *start)
-            return rows
-
-        return _move_by(solve, sizes, vectors, point, call, moving, lanes), last
-
-    found = run_native(call, ("tangent", moving, lanes), move, [*vectors, t0, times, y0, *args[len(vectors) + 3 :]])
+    found = None
+    if is_solvable(call.variational(moving, lanes or 1), y0) and len(times) and t0 != times[-1]:
+        move = functools.partial(_move_natively, call, moving, lanes)
+        given = [*vectors, t0, times, y0, *parameters]
+        found = run_native(call, ("tangent", moving, lanes), move, given, "the solver of the derivatives' equation")
     if found is None:
         return _move(*_split(args, moving), call, moving, lanes)
-    call.check_native(found[1], "the solver of the derivatives' equation")
-    return found[0] if order is None else np.take(found[0], order, axis=-2)
+    return found if order is None else np.take(found, order, axis=-2)
+
+
+def _move_natively(call: Problem, moving: tuple[bool, ...], lanes: int | None, *args: Any) -> tuple:
+    """Return the tangents in a program, and the last state of the solver."""
+    vectors, point = _split(args, moving)
+    t0, times, y0, *parameters = point
+    primals = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]
+    ends: list = []
+
+    def solve(problem: Problem, *start: Any) -> Any:
+        rows, last = rows_at(problem, t0, times[-1], times, *start)
+        ends.append(last)
+        return rows
+
+    sizes = _factors([*zip(vectors, primals, strict=True)], lanes)
+    return _move_by(solve, sizes, vectors, point, call, moving, lanes), ends[0]
 
 
 def _tangent_shape(*avals, call, moving, lanes):
