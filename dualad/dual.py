@@ -234,6 +234,8 @@ class Dual(Tracer):
             return Dual(self._primal + other, t, self.level)
         if type(other) is Dual and other.level is self.level:
             return self._beside(add, other)
+        if type(other) is np.float64 and (t := self._beside_number()) is not None:
+            return Dual(self._primal + other, t, self.level)
         return Tracer.__add__(self, other)
 
     def __radd__(self, other):
@@ -246,6 +248,8 @@ class Dual(Tracer):
             return Dual(self._primal - other, t, self.level)
         if type(other) is Dual and other.level is self.level:
             return self._beside(subtract, other)
+        if type(other) is np.float64 and (t := self._beside_number()) is not None:
+            return Dual(self._primal - other, t, self.level)
         return Tracer.__sub__(self, other)
 
     def __mul__(self, other):
@@ -254,6 +258,8 @@ class Dual(Tracer):
                 return Dual(self._primal * other, t * other, self.level)
         if type(other) is Dual and other.level is self.level:
             return self._beside(multiply, other)
+        if type(other) is np.float64 and (t := self._beside_number()) is not None and math.isfinite(other):
+            return Dual(self._primal * other, t * other, self.level)
         return Tracer.__mul__(self, other)
 
     def __rmul__(self, other):
@@ -268,7 +274,15 @@ class Dual(Tracer):
                 return Dual(self._primal / other, t / other, self.level)
         if type(other) is Dual and other.level is self.level:
             return self._beside(divide, other)
+        if type(other) is np.float64 and other and math.isfinite(other) and (t := self._beside_number()) is not None:
+            return Dual(self._primal / other, t / other, self.level)
         return Tracer.__truediv__(self, other)
+
+    def _beside_number(self):
+        """Return the tangent of a scalar beside one of NumPy's, of the same dtype, where nobody looks on."""
+        if type(self._primal) is np.float64 and self.level.open and not (in_use or everywhere):
+            return self._tangent
+        return None
 
     def _beside(self, op, other):
         """Run an operator on two duals of one level: as ``process`` does, which watches and boundaries go through."""

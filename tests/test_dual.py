@@ -6,6 +6,7 @@ Not for: the transform that uses them (`test_jvp.py`).
 from __future__ import annotations
 
 import gc
+import operator as operators
 import threading
 import weakref
 
@@ -375,3 +376,19 @@ def test_a_python_float_does_what_the_operators_rule_says(write, number) -> None
             with da.debug(nan=False):
                 wanted = da.vjp(lambda x: write(x, number), v)[1](expected[0])[0]
             np.testing.assert_array_equal(pulled, wanted)
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "mul", "truediv"])
+def test_scalars_beside_numpys_are_as_arrays_beside_arrays(operator):
+    """The spelled-out operators against the rules: signs of zeros, infinities and NaN too."""
+    f = getattr(operators, operator)
+    special = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 1e308, 1e-320]
+    with np.errstate(all="ignore"):
+        for x in special:
+            for y in special:
+                for t in (1.0, 0.0, -3.0):
+                    found = da.jvp(lambda a, y=y: f(a, np.float64(y)), (np.float64(x),), (np.float64(t),))
+                    rule = da.jvp(lambda a, y=y: f(a, np.array([y])), (np.array([x]),), (np.array([t]),))
+                    np.testing.assert_array_equal(found, np.ravel(rule), err_msg=f"{x}, {y}, {t}")
+                    np.testing.assert_array_equal(np.signbit(found), np.signbit(np.ravel(rule)))
+    assert da.jvp(lambda a: f(a, np.float64(2)), (np.ones(2, np.float32),), (np.ones(2, np.float32),))[1].dtype == float

@@ -15,6 +15,7 @@ from ..core.tracer import PLAIN, Tracer
 __all__ = ["is_finite", "is_wild", "known_value"]
 
 _DOUBLE = np.dtype(float)
+_FLOATS = frozenset({float, np.float64})
 
 
 def is_wild(d) -> bool:
@@ -50,6 +51,8 @@ def is_finite(x) -> bool | None:
         except (FloatingPointError, RuntimeWarning):  # an overflow is no concern of who asks for errors
             total = math.inf
         return bool(abs(total) < math.inf or np.isfinite(x).all())
+    if type(x) in _FLOATS:  # as in a loop over scalars
+        return math.isfinite(x)
     return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf) if type(x) in PLAIN else None
 
 
