@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
     from .diagnose.profiling import profile
+    from .lift.by_itself import plain
     from .lift.lift import lift, lifted
     from .memory.allocator import keep_freed_memory
     from .rules.at_equal_values import at_equal_values
@@ -62,11 +63,11 @@ __all__ = [
     "hessian_diag", "hessian_operator", "hessian_sparsity", "hvp", "jacfwd", "jacobian", "jacobian_sparsity", "jacrev",
     "jet", "jit", "jvp", "keep_freed_memory", "kinks", "laplacian", "lift", "lifted", "linear_call", "linear_transpose",
     "linearize", "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable",
-    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array", "register_dataclass",
-    "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian", "spy", "stop_gradient",
-    "switch", "taylor", "taylor_ivp", "threads", "trace", "tree", "unpack_dual", "value_and_grad", "value_and_hessian",
-    "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev", "value_and_sparse_hessian",
-    "value_and_sparse_jacobian", "vjp", "vmap", "while_loop", "wrap",
+    "plain", "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array",
+    "register_dataclass", "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian",
+    "spy", "stop_gradient", "switch", "taylor", "taylor_ivp", "threads", "trace", "tree", "unpack_dual",
+    "value_and_grad", "value_and_hessian", "value_and_hvp", "value_and_jacfwd", "value_and_jacobian",
+    "value_and_jacrev", "value_and_sparse_hessian", "value_and_sparse_jacobian", "vjp", "vmap", "while_loop", "wrap",
 ]  # fmt: skip
 
 # What `import dualad` itself does not need: the modules of these names are loaded when one is first asked for.
@@ -89,6 +90,7 @@ if not TYPE_CHECKING:
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
             "diagnose.profiling": ("profile",),
+            "lift.by_itself": ("plain",),
             "lift.lift": ("lift", "lifted"),
             "memory.allocator": ("keep_freed_memory",),
             "rules.at_equal_values": ("at_equal_values",),

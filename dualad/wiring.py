@@ -3,7 +3,10 @@
 For: seeing all arrows that go up. Not for: anything else; what can be imported without going round is imported.
 """
 
+import functools
 import importlib
+import sys
+from typing import Any
 
 from .core.above import ABOVE
 from .core.tables import LIBRARIES, Library
@@ -14,6 +17,16 @@ from .surface.loops import truth
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
 from .surface.unsupported import handler_of
+
+
+@functools.cache
+def _lifting() -> Any:
+    """Return what lifts functions by itself, None where that room was left out."""
+    try:
+        return importlib.import_module("dualad.lift.by_itself")
+    except ModuleNotFoundError:
+        return None
+
 
 ABOVE.ufunc = call_ufunc
 ABOVE.handler = handler_of
@@ -31,6 +44,10 @@ ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_o
 ABOVE.sparse_operand = lambda A: importlib.import_module("dualad.scipy.sparse.traced").as_traced(A)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
+ABOVE.lift = lambda f: None if (lifting := sys.modules.get("dualad.lift.by_itself")) is None else lifting.begin(f)
+ABOVE.lift_after = lambda *args: None if (lifting := _lifting()) is None else lifting.after(*args)
+_places = "dualad.lift.places"  # without which nothing was ever swapped
+ABOVE.original = lambda *args: sys.modules[_places].original_in(*args) if _places in sys.modules else args[2]
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
 ABOVE.settings = {"jit": "make it a setting, jit(f, static_argnums=...)"}

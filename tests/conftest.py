@@ -5,6 +5,7 @@ Not for oracles (JAX is configured where it is loaded) nor for shapes and strate
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import dualad as da
 from dualad.base.later import load_everything
 from dualad.compile import trust
 
@@ -73,6 +75,13 @@ def _same_seed() -> None:
     """Fix the global generators, which the code under test may use; tests themselves ask for `rng`."""
     random.seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002
+
+
+@pytest.fixture(autouse=True)
+def _plain(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have no function lifted by itself in tests marked ``plain``: they are about what is refused without."""
+    with da.plain() if request.node.get_closest_marker("plain") else contextlib.nullcontext():
+        yield
 
 
 @pytest.fixture

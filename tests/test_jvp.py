@@ -194,6 +194,7 @@ def test_stop_gradient_passes_values_and_no_tangents() -> None:
     np.testing.assert_array_equal(da.vmap(lambda x: da.stop_gradient(x) * x)(np.arange(3.0)), np.arange(3.0) ** 2)
 
 
+@pytest.mark.plain
 def test_asarray_with_a_dtype_recommends_stop_gradient() -> None:
     """Conversion to a plain array would drop the tangent."""
     with pytest.raises(PlainBufferError, match="stop_gradient"):
@@ -241,6 +242,7 @@ BAD = {
 SPLIT = {"float", "complex", "math.sin"}
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(("name", "bad"), [(n, b) for b in BAD for n in TRANSFORMS if not (n == "vmap" and b in SPLIT)])
 def test_code_that_would_drop_the_derivative_is_refused(name: str, bad: str) -> None:
     """Issue, bad input: float(x), math.sin(x), a plain array written with a traced value: words, no wrong number."""
@@ -252,6 +254,7 @@ def test_code_that_would_drop_the_derivative_is_refused(name: str, bad: str) -> 
     assert any(word in error.value.instead for word in remedy.split("|")), error.value.instead
 
 
+@pytest.mark.plain
 def test_the_user_s_line_is_named_for_a_plain_buffer() -> None:
     """NumPy wraps our refusal in its own ValueError; it comes out as ours, chained, with the line."""
     with pytest.raises(PlainBufferError, match=r"out\[i\] = x \* i|out\[:\] = x") as error:

@@ -189,7 +189,8 @@ def test_a_draw_is_shared_by_all_lanes_unless_a_parameter_is_batched() -> None:
     with pytest.raises(TypeError):
         da.vmap(lambda x: rng.normal(x, 1.0))(np.ones(3))
     with pytest.raises(TypeError):
-        da.jvp(lambda x: rng.normal(x, 1.0), (1.0,), (1.0,))
+        da.jvp(da.plain(lambda x: rng.normal(x, 1.0)), (1.0,), (1.0,))
+    assert da.jvp(lambda x: rng.normal(x, 1.0), (1.0,), (1.0,))[1] == 1.0
     with pytest.warns(RandomnessWarning):
         got = da.vmap(lambda x: x * 0 + rng.normal())(np.ones(3))
     assert got[0] == got[1] == got[2]

@@ -221,6 +221,7 @@ def test_int_groups_by_the_integer_and_has_no_derivative_to_lose():
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.vmap(f)(x)))(x), [2.0, 2.0, 3.0])
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("asked", ["float", "math"])
 def test_a_number_without_its_tangent_is_refused(asked):
     f = ASKED[asked]
@@ -242,6 +243,7 @@ def test_text_of_a_number_carries_no_derivative(asked):
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.vmap(f)(x)))(X), lengths)
 
 
+@pytest.mark.plain
 def test_compiled_code_and_numpy_are_not_answered():
     for f in (
         lambda x: np.float64(x),

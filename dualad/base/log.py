@@ -25,6 +25,7 @@ EVENTS: dict[str, tuple[int, str]] = {
     "DAL007": (_DEBUG, "run again"),
     "DAL008": (_DEBUG, "transposed"),
     "DAL009": (_INFO, "no extension"),
+    "DAL010": (_INFO, "lifted"),
 }
 
 

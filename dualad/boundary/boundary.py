@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import FrameType
 
-from ..base.frames import users_line_of
+from ..base.frames import is_users, users_line_of
 from ..base.log import log
 from ..core.above import ABOVE
 from ..core.contexts import StartAgain, in_use, watching
@@ -26,26 +26,91 @@ from ..errors import (
 )
 from .libraries import about_library, refusal_behind
 from .rerun import Rerun
-from .swallowed import Refusals
+from .swallowed import Refusals, SwallowedRefusals
 
 __all__ = ["run", "running"]
 
 #: whether a transform is running a function of the user's here; per thread and per asynchronous task
 running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
+#: how many runs were made again, lifted
+lifted = 0
+
 _AT = "\n  At: "
 
 
 def run(f, args, kwargs, writable=False):
-    """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
-    if not (kwargs or hasattr(f, "filled")):
+    """Call ``f``; once more where another run may have what this one is refused.
+
+    That is arguments that can be written to (at once with ``writable``), and, around the outermost transform, the names
+    of its modules lifted: at once where an earlier call has shown that they have to be.
+    """
+    again = None
+    if kwargs or hasattr(f, "filled"):
+        again = Rerun(f, args, kwargs)
+    else:
         for a in args:
             if not isinstance(a, Tracer):
+                again = Rerun(f, args, kwargs)
                 break
+    lift = None if running.get() else ABOVE.lift(f)
+    try:
+        if lift is None:
+            return _run_writable(f, args, kwargs, again, writable)
+        with lift:
+            return _run_writable(f, args, kwargs, again, writable)
+    except (Exception, SwallowedRefusals) as error:
+        if running.get() or not (isinstance(error, SwallowedRefusals) or _may_be_cured(error)):
+            raise
+        first = error
+    return _run_again_lifted(f, args, kwargs, again or Rerun(f, args, kwargs), first, lift)
+
+
+def _run_again_lifted(f, args, kwargs, again, first, lift):
+    """Call ``f`` again, lifted, and once more where that shows that other modules have to be, too; or give up."""
+    global lifted
+    around = noted.get()
+    before = len(around or ())
+    known, error = lift, first
+    for _ in range(2):
+        lift = ABOVE.lift_after(f, error, lift)
+        if lift is None or not again.rewind():
+            break
+        try:
+            with lift:
+                out = _run_again(again)
+        except (Exception, SwallowedRefusals) as other:
+            error = other
         else:
-            return _run(f, args, kwargs)  # as most often: nothing is plain
-    again = Rerun(f, args, kwargs)
-    if not again.arrays:  # for which a buffer could be put
+            lift.learn()
+            lifted += 1
+            if around is not None:
+                del around[before:]
+            return out
+    if isinstance(first, SwallowedRefusals):
+        return first.tell()
+    if known is not None and again.rewind():  # what is known of this code does not hold for these arguments
+        return _run_again(again)
+    raise first
+
+
+#: what may be no refusal in lifted code
+_CURED = (ConversionError, InPlaceError, PlainBufferError, UnsupportedError)
+#: names by which code tests what it was given
+_TESTS = frozenset({"dtype", "isinstance", "isscalar", "issubclass", "issubdtype", "type"})
+
+
+def _may_be_cured(error: BaseException) -> bool:
+    """Whether an error comes from what lifted code may have, or was raised by code that tests types."""
+    if isinstance(refusal_behind(error), _CURED):
+        return True
+    code = _entries(error)[-1].tb_frame.f_code
+    return is_users(code.co_filename) and not _TESTS.isdisjoint(code.co_names)
+
+
+def _run_writable(f, args, kwargs, again, writable):
+    """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
+    if again is None or not again.arrays:  # for which a buffer could be put
         return _run(f, args, kwargs)
     if writable:
         return _run_again(again)
@@ -85,9 +150,11 @@ def _run(f, args, kwargs):
     around = noted.set(refusals)
     try:
         out = f(*args, **kwargs)
-        returned = True
         if look is not None:
             look(out)
+        if refusals and inside.old_value is not True and (caught := refusals.caught()):
+            raise SwallowedRefusals(out, *caught[0])
+        returned = True
         return out
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         if ours.told:

@@ -2,8 +2,8 @@
 
 One rule for all who repeat a function: each run begins with the arguments as they were given, only what the last run
 computes counts, and what a run does to anything else (it prints, appends, draws) is done each time. It is for
-``boundary.run``, where a write into a plain argument was refused, or a run gave itself up (``StartAgain``: lanes of
-``vmap`` that disagree, names that ``jit`` lifts), and for ``at_equal_values``.
+``boundary.run``, where a write into a plain argument was refused, what ``lift`` cures was refused, or a run gave itself
+up (``StartAgain``: lanes of ``vmap`` that disagree, names that ``jit`` lifts), and for ``at_equal_values``.
 
 ``vmap(f, in_axes=(0, None))`` and ``grad(f, argnums=1)`` hand some arguments on as they are: plain arrays, which can
 hold no tangent and take no traced index. So that code which never writes pays nothing, and gets real arrays (NumPy's
@@ -30,7 +30,7 @@ from ..base.tree import NAMESPACE
 from ..core.tracer import Tracer
 from ..errors import InPlaceError
 from ..memory.buffer import Buffer
-from ..memory.memory import record, unshared
+from ..memory.memory import record, replace_box, unshared
 
 __all__ = ["Rerun"]
 
@@ -63,7 +63,7 @@ class _Kept:
     def buffer(self) -> Buffer:
         """Return a buffer of it, and give the caller the array back as it was."""
         self.restore()
-        out = Buffer(self.array if self.copy is None else self.copy)
+        out = Buffer(self.array if self.copy is None else self.copy.copy("K"))
         memory = record(out)
         memory.unknown, memory.strides = self.copy is None, self.array.strides
         self.made = out
@@ -91,29 +91,34 @@ class Rerun:
         Arrays of up to this number of entries are kept.
     """
 
-    __slots__ = ("_f", "_fill", "_leaves", "_tree", "arrays")
+    __slots__ = ("_f", "_fill", "_given", "_leaves", "_tree", "arrays")
 
     def __init__(self, f: Callable, args: Any, kwargs: dict, largest: float = _SMALL) -> None:
         #: arrays that a buffer could stand for
         self.arrays: dict[int, _Kept] = {}
         self._f = f
         self._fill, rest = getattr(f, "filled", _NOTHING)
-        self._leaves, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
-        for x in self._leaves:
+        self._given, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
+        for x in self._given:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
                 self.arrays[id(x)] = _Kept(x, largest)
-        if self.arrays:
-            self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._leaves]
+        self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._given] if self.arrays else self._given
 
     def restore(self) -> None:
         """Put the plain arrays among the arguments back as they were."""
         for kept in self.arrays.values():
             kept.restore()
 
+    def rewind(self) -> bool:
+        """Put all arguments back as they were; say whether that could be done."""
+        self.restore()
+        return all([_rewind(x) for x in self._given if isinstance(x, Tracer)])
+
     def call(self) -> tuple[Callable, tuple, dict]:
         """Return the function and its arguments, with buffers in place of the plain arrays."""
         buffers = {key: kept.buffer() for key, kept in self.arrays.items()}
-        leaves = [buffers.get(id(x), x) for x in self._leaves]
+        leaves = [buffers[id(x)] if id(x) in buffers else _box(x) if buffers and isinstance(x, Tracer) else x
+                  for x in self._leaves]  # fmt: skip
         args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
 
@@ -130,6 +135,21 @@ class Rerun:
                 " one name is not seen by the other",
                 "pass a copy (np.copy(a)), or make the second name inside the function, from the argument: b = a[1:]",
             )
+
+
+def _rewind(x: Tracer) -> bool:
+    """Undo all writes to a transform's argument, and forget its views and copies; say whether that could be done."""
+    old = getattr(x, "_memory", None)
+    if old is None or old.base is not None or old.before is True:
+        return old is None  # else it has another shape by now, or is nobody's argument
+    if old.notes is not None:
+        x.__class__, x.level = old.notes[:2]
+    if isinstance(old.before, Tracer):
+        replace_box(x, old.before)
+    del x._memory
+    new = record(x)
+    new.array, new.strides = old.array, old.strides
+    return True
 
 
 def _box(x: Tracer) -> Tracer:

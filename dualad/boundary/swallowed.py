@@ -11,13 +11,14 @@ import linecache
 import sys
 import warnings
 from types import FrameType
+from typing import Any
 
 from ..base.frames import PACKAGE, is_users, user_level
 from ..base.log import log
-from ..core.contexts import active
+from ..core.contexts import StartAgain, active
 from ..errors import DualadError, noted
 
-__all__ = ["RefusalSwallowedWarning", "Refusals"]
+__all__ = ["RefusalSwallowedWarning", "Refusals", "SwallowedRefusals"]
 
 #: what compiled code calls on a tensor; it may drop what they raise, or raise something of its own in its place
 _ASKED_BY_COMPILED_CODE = frozenset({"__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__"})
@@ -65,29 +66,45 @@ class Refusals(list):
             frame = frame.f_back
         super().append((error, places))
 
+    def caught(self) -> list:
+        """Return those that were raised and that the user's code has caught."""
+        return [(error, places) for error, places in self if places and _is_caught_by_others(error)]
+
     def settle(self, returned: bool) -> None:
-        """Tell of those that were caught, if the function has returned; if not, hand them to the one around it."""
-        made = list(self)
+        """Hand them to the run around this one: if the function has returned, the first of those that it caught."""
+        # One is enough: what comes after the first is a consequence of it.
+        made = self.caught()[:1] if returned else list(self)
         self.clear()  # an error's traceback may hold whoever holds this list
-        if not returned:
-            outer = noted.get()
-            if outer is not None:
-                outer.extend(made)
-            return
-        for error, places in made:
-            if not places or not _is_caught_by_others(error):
-                continue
-            frame, line = next((p for p in places if is_users(p[0].f_code.co_filename)), places[0])
-            message = (
-                f"the function went on after a refusal, and what was computed may be another function than without the"
-                f" transform.\n  Refused: {error.what.partition(chr(10))[0]}\n  At: {_shown(frame, line)}\n"
-                f"  Instead: {error.instead or error.why}"
-            )
-            if (watch := active()) is not None:
-                watch.swallowed(message, error)
-            log("DAL006", "%s", message)
-            warnings.warn(message, RefusalSwallowedWarning, stacklevel=user_level())
-            return  # one is enough: what comes after the first is a consequence of it
+        outer = noted.get()
+        if outer is not None:
+            outer.extend(made)
+
+
+class SwallowedRefusals(StartAgain):
+    """The function of the outermost transform has returned ``out``, and caught a refusal before."""
+
+    def __init__(self, out: Any, error: DualadError, places: list[tuple[FrameType, int]]) -> None:
+        self.out, self.error, self._places = out, error, places
+
+    @property
+    def frames(self) -> list[FrameType]:
+        """The frames that the refusal was made in."""
+        return [frame for frame, _ in self._places]
+
+    def tell(self) -> Any:
+        """Warn that what the function went on to compute may be another function; return it."""
+        error, places = self.error, self._places
+        frame, line = next((p for p in places if is_users(p[0].f_code.co_filename)), places[0])
+        message = (
+            f"the function went on after a refusal, and what was computed may be another function than without the"
+            f" transform.\n  Refused: {error.what.partition(chr(10))[0]}\n  At: {_shown(frame, line)}\n"
+            f"  Instead: {error.instead or error.why}"
+        )
+        if (watch := active()) is not None:
+            watch.swallowed(message, error)
+        log("DAL006", "%s", message)
+        warnings.warn(message, RefusalSwallowedWarning, stacklevel=user_level())
+        return self.out
 
 
 def _shown(frame: FrameType, line: int) -> str:

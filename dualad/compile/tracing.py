@@ -18,6 +18,7 @@ import numpy as np
 import optree
 
 from ..base.frames import is_users, user_level, user_line
+from ..boundary import boundary
 from ..boundary.boundary import run
 from ..boundary.randomness import Watched
 from ..control.subprograms import closure_convert
@@ -224,9 +225,11 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
 
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     """Write ``f`` down; with its names lifted where it calls ``np.asarray`` or its like on traced arrays."""
-    token = apart.set(True)
+    token, begun = apart.set(True), boundary.lifted
     try:
-        return _write_down(f, given, along)
+        written = _write_down(f, given, along)
+        # What a run was refused in the middle is no part of the program: now it is known beforehand.
+        return written if boundary.lifted == begun else _write_down(f, given, along)
     except TakenApart as found:
         block = ABOVE.lifted(found.namespace)
     finally:

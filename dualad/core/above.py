@@ -49,6 +49,12 @@ class _Above:
     chunked: Callable[..., list]
     #: a block in which the names of a module, told by its globals, are lifted
     lifted: Callable[[dict], AbstractContextManager]
+    #: the block in which a function that has shown to need it is lifted, or None
+    lift: Callable[[Callable], Any]
+    #: the block in which it is lifted after a refusal outside or inside of one, or None
+    lift_after: Callable[[Callable, BaseException, Any], Any]
+    #: what an entry or an attribute of something holds, by its owner and key, when no lifted code runs
+    original: Callable[[Any, Any, Any], Any]
     #: compile a program: its ``run``, another one after the first call, takes plain arrays and returns a tuple
     compiled: Callable[[Any], Any]
     #: the same to machine code, all of it, or None: llvmlite is not there, or knows no such code

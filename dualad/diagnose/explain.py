@@ -10,8 +10,8 @@ Not for: checking that derivatives are right (``testing/``), or how the report l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -20,13 +20,15 @@ from ..base.asking import by_name
 from ..base.frames import user_line, users_line_of
 from ..base.tree import flatten, is_array, tree_map
 from ..boundary.boundary import running
+from ..boundary.swallowed import Refusals
+from ..core.above import ABOVE
 from ..core.aval import aval_of, is_inexact
 from ..core.contexts import boundary
 from ..core.dispatch import bind
 from ..core.level import Level, escaped
 from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
-from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
+from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError, noted
 from ..memory.memory import flush_writes
 from ..program.ir import programs_in
 from ..surface.unsupported import public_name
@@ -88,19 +90,47 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
         call_args, call_kwargs = copied((args, kwargs))
         return f(*call_args, **call_kwargs)
 
-    observer, value, failure = _observe(f, leaves, tree, name)
+    def observe(lift: Any) -> _Seen:
+        with nullcontext() if lift is None else lift:
+            return _observe(f, leaves, tree, name)
+
+    lift = known = ABOVE.lift(f)
+    seen = now = observe(lift)
+    for _ in range(2):  # as often as a transform would try
+        if now.refused is None or (lift := ABOVE.lift_after(f, now.refused, lift)) is None:
+            break
+        now = observe(lift)
+        if now.refused is None:
+            seen, known = now, lift
     apart = None
-    if failure is None and not any(use.status == "refused" for uses in observer.uses.values() for use in uses):
+    if seen.refused is None:
         try:
-            apart = difference(plain, value, lambda: _observe(f, leaves, tree, name))
+            apart = difference(plain, seen.value, lambda: observe(known))
         except Exception:  # it runs under a transform only, as a function with psum in it does
             apart = None
-    return Explanation(name, observer.lines(), failure, apart)
+    return Explanation(name, seen.observer.lines(), seen.failure, apart, known is not None)
 
 
-def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer, Any, Failure | None]:
-    """Run the function on values that watch; return who looked on, the plain value, and where the function stopped."""
-    failure, out = None, None
+class _Refused(Exception):
+    """Something was refused in these frames, and the function went on."""
+
+    def __init__(self, frames: list) -> None:
+        self.frames = frames
+
+
+class _Seen(NamedTuple):
+    """Who looked on, the plain value, where the function stopped, and the error by which it did or was refused."""
+
+    observer: _Observer
+    value: Any
+    failure: Failure | None
+    refused: Exception | None
+
+
+def _observe(f: Callable, leaves: list, tree: Any, name: str) -> _Seen:
+    """Run the function on values that watch."""
+    failure, out, refused = None, None, None
+    refusals = Refusals()
     with _Observing() as level:
         level.function = f
         moves = [is_array(x) and is_inexact(aval_of(x).dtype) for x in leaves]
@@ -113,7 +143,7 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
             )
         rebuilt: Any = optree.tree_unflatten(tree, watched)
         inner_args, inner_kwargs = rebuilt
-        inside = running.set(True)
+        inside, around = running.set(True), noted.set(refusals)
         try:
             with level.observer.on():
                 out = f(*inner_args, **inner_kwargs)
@@ -124,10 +154,13 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
             number = frame.lineno or 0
             message = error.what if isinstance(error, DualadError) else (str(error).splitlines() or [""])[0]
             source = source_of(frame.filename, number)
-            failure = Failure(frame.filename, number, source, type(error).__name__, message)
+            failure, refused = Failure(frame.filename, number, source, type(error).__name__, message), error
         finally:
             running.reset(inside)
-    return level.observer, out, failure
+            noted.reset(around)
+    if refused is None and any(use.status == "refused" for uses in level.observer.uses.values() for use in uses):
+        refused = _Refused([frame for _, places in refusals for frame, _ in places])
+    return _Seen(level.observer, out, failure, refused)
 
 
 def _value(x: Any) -> Any:

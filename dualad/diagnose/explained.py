@@ -98,12 +98,16 @@ class Explanation:
         Where the function itself stopped; the lines before it are listed all the same.
     difference : Difference or None
         How the value of the watched function differs from that of a plain call, and why it seems so.
+    lifted : bool
+        Whether transforms lift the function by themselves, as this report does: it is refused something otherwise.
     """
 
     def __init__(
-        self, function: str, lines: list[Line], failure: Failure | None = None, difference: Difference | None = None
-    ) -> None:
+        self, function: str, lines: list[Line], failure: Failure | None = None, difference: Difference | None = None,
+        lifted: bool = False,
+    ) -> None:  # fmt: skip
         self.function, self.lines, self.failure, self.difference = function, lines, failure, difference
+        self.lifted = lifted
 
     @property
     def uses(self) -> list[Use]:
@@ -128,6 +132,7 @@ class Explanation:
         parts = [f"{self.count(s)} {s}" for s in STATUSES if self.count(s)]
         text = f"{total} operation{'s' * (total != 1)} on {len(self.lines)} line{'s' * (len(self.lines) != 1)}"
         text += f": {', '.join(parts)}" if parts else ""
+        text += "; lifted by itself" if self.lifted else ""
         if self.failure is not None:
             text += f"; stopped at {_short(self.failure.file)}:{self.failure.number}"
         if self.difference is not None:
@@ -140,12 +145,13 @@ class Explanation:
         Returns
         -------
         dict
-            Of strings, numbers, lists and dicts: ``function``, ``ok``, ``summary`` (uses per status), ``lines``,
-            ``failure``, ``difference``.
+            Of strings, numbers, lists and dicts: ``function``, ``ok``, ``lifted``, ``summary`` (uses per status),
+            ``lines``, ``failure``, ``difference``.
         """
         return {
             "function": self.function,
             "ok": self.ok,
+            "lifted": self.lifted,
             "summary": {s: self.count(s) for s in STATUSES},
             "lines": [
                 {**line._asdict(), "uses": [{**use._asdict(), "operators": list(use.operators)} for use in line.uses]}

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.above import ABOVE
+
 __all__ = [
     "ATTRIBUTE", "CELL", "CODE", "DEFAULTS", "ENTRY", "ITEMS", "LENGTH", "LIST", "MISSING", "Place", "SAID", "bytes_of",
     "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "parts_of", "referent_of", "same",
-    "state_of",
+    "state_of", "unlifted",
 ]  # fmt: skip
 
 #: kinds of places: a cell; an entry of an exact dict, by key; its entries, in their order; its length; the entries of
@@ -64,6 +66,9 @@ def _in_cell(cell: Any, key: Any) -> Any:
         return MISSING
 
 
+#: the attribute that a place is, by its kind
+_NAMES = {CELL: "cell_contents", CODE: "__code__", DEFAULTS: "__defaults__"}
+
 #: how a place is looked at, by its kind
 _LOOK: tuple[Callable[[Any, Any], Any], ...] = (
     _in_cell,
@@ -84,7 +89,18 @@ def is_changed(place: Place) -> bool:
         now = _LOOK[place[0]](place[1], place[2])
     except Exception:  # what can't be looked at any more is another thing
         return True
-    return now is not place[3] and not same(now, place[3])
+    if now is place[3] or same(now, place[3]):
+        return False
+    return not same(unlifted(place[0], place[1], place[2], now), place[3])
+
+
+def unlifted(kind: int, holder: Any, key: Any, value: Any) -> Any:
+    """Return what a place holds when no lifted code runs, which finds other things there."""
+    if kind == ITEMS:
+        return tuple([x for k, v in holder.items() for x in (k, ABOVE.original(holder, k, v))])
+    if kind == LIST:
+        return tuple([ABOVE.original(holder, i, x) for i, x in enumerate(value)])
+    return ABOVE.original(holder, _NAMES.get(kind, key), value) if kind != SAID else value
 
 
 def same(a: Any, b: Any) -> bool:

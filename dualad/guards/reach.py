@@ -52,6 +52,7 @@ from .places import (
     parts_of,
     referent_of,
     state_of,
+    unlifted,
 )  # fmt: skip
 
 __all__ = ["MOST", "Reach", "Snapshot", "TooMuch"]
@@ -139,7 +140,7 @@ class Reach:
         self._count += size
         if self._count > MOST:
             raise TooMuch
-        self.places[at] = Place(kind, holder, key, value)
+        self.places[at] = Place(kind, holder, key, unlifted(kind, holder, key, value))
 
     def _entry(self, holder: dict, key: Any) -> None:
         """Note an entry of a dict, or that there is none, and go into it."""

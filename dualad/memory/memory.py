@@ -91,9 +91,7 @@ def _identical(a: np.ndarray, b: np.ndarray) -> bool:
 def unshared(x: Any) -> Any:
     """Return a value in memory of its own: a write to it is not seen by the holders of the original."""
     if isinstance(x, Tracer):
-        box = object.__new__(type(flush_writes(x)))
-        replace_box(box, x)
-        return box
+        return replace_box(object.__new__(type(flush_writes(x))), x)
     return x.copy() if isinstance(x, np.ndarray) or foreign(x) is not None else x
 
 
@@ -102,13 +100,14 @@ def is_unchanged(box: Tracer, x: Tracer) -> bool:
     return type(box) is type(x) and all([getattr(box, slot, None) is getattr(x, slot, None) for slot in _CONTENT])
 
 
-def replace_box(box: Tracer, other: Tracer) -> None:
-    """Put what is in another box into this one, which thereby becomes a tensor of that kind."""
+def replace_box(box: Tracer, other: Tracer) -> Tracer:
+    """Put what is in another box into this one, which becomes a tensor of that kind; return it."""
     box.__class__ = type(other)
     box.level = other.level
     for slot in _CONTENT:
         if hasattr(other, slot):
             setattr(box, slot, getattr(other, slot))
+    return box
 
 
 #: what the kinds of tensors hold
@@ -145,6 +144,7 @@ class _Memory:
     strays: list[weakref.ref] | None = None
     #: of a buffer: whether it is the caller's, and an earlier run may have written into it (``rerun.py``)
     unknown: bool = False
+    before: Tracer | bool = False  #: whether it was written to; of a transform's argument, what it held before
 
 
 def record(x: Tracer) -> _Memory:
@@ -388,6 +388,8 @@ def _fill(x: Tracer, new) -> None:
                 "write outside of no_tangents(), or into a copy made inside it",
             )
     memory = record(x)
+    if memory.before is False:
+        memory.before = replace_box(object.__new__(type(x)), x) if hasattr(x, "_origin") else True
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
     new = flush_writes(new)
     if memory.base is None:  # what is put in may lie in memory in another way

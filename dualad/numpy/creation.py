@@ -123,11 +123,14 @@ def asarray_chkfinite(a, dtype=None, order=None):
 
 
 def _making(function: Callable) -> Callable:
+    # What was in memory before would be a constant of a program, another one at each trace.
+    made = np.zeros if function is np.empty else function
+
     @functools.wraps(function)
     def make(*args, **kwargs):
         if not running.get() or kwargs.get("like") is not None:
             return function(*args, **kwargs)
-        return buffered(function(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+        return buffered(made(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()}))
 
     return make
 

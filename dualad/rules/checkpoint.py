@@ -18,6 +18,7 @@ import optree
 
 from ..base.signatures import Args, Out
 from ..base.tree import tree_map
+from ..boundary.boundary import run, running
 from ..boundary.transformed import Transformed, transform
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
@@ -278,6 +279,15 @@ def _pulled(f: Callable, primals: list) -> Callable[[list], list]:
     return lambda cts: pull.apply(cts, seeds="signed")
 
 
+def _run_again(f: Callable, args: Sequence, kwargs: dict) -> Any:
+    """Run the user's function for the second time, when the transform has ended that may have lifted it the first."""
+    inside = running.set(False)
+    try:
+        return run(f, args, kwargs)
+    finally:
+        running.reset(inside)
+
+
 def _call_batch(size, values, mapped, *, call):
     batched = Call(call.name, mapped_function(call.function, mapped, size), call.rules, call.trees)
     return bind(checkpoint_call, values, {"call": batched})
@@ -425,7 +435,9 @@ def checkpoint(
             g = with_values(g, put, attributes=False) if tensors else g
             given, keywords = template.fill(values[: len(arrays)])
             given = [args[i] if i in static else a for i, a in enumerate(given)]
-            return flat_output(g(*given, **keywords), f"checkpoint of `{name}`", trees)
+            return flat_output(
+                _run_again(g, given, keywords) if again else g(*given, **keywords), f"checkpoint of `{name}`", trees
+            )
 
         call = Call(name, function, (policy, contextvars.copy_context()), trees)
         out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})

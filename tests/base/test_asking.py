@@ -74,6 +74,7 @@ def test_questions_are_answered_by_groups_of_lanes(name: str) -> None:
         np.testing.assert_array_equal(da.vmap(lambda x: np.zeros_like(x) + f(x))(XS), [0.0 * x + f(x) for x in XS])
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("name", MEMORY)
 def test_memory_of_others_is_not_filled(name: str) -> None:
     asking._known.clear()
@@ -82,6 +83,7 @@ def test_memory_of_others_is_not_filled(name: str) -> None:
             da.vmap(lambda x: (MEMORY[name](x), x)[1])(XS)
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_text_is_made_of_a_dual_and_nothing_else_is() -> None:
     def f(x):

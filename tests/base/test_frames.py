@@ -110,6 +110,7 @@ def test_a_rule_that_raises() -> None:
         assert type(error) is KeyError and frames(error)[-1] == "backward"
 
 
+@pytest.mark.plain
 def test_errors_of_ours_end_at_the_users_line() -> None:
     error = caught(lambda: da.jvp(np.sin, (X,), (np.ones(3),)))
     assert isinstance(error, da.errors.ShapeError) and frames(error) == ["<lambda>"]

@@ -66,7 +66,7 @@ def test_a_swallowed_refusal_and_a_second_run_are_logged(caplog, recwarn):
         return y.sum()
 
     with caplog.at_level(logging.DEBUG, "dualad"):
-        da.grad(swallows)(1.0)
+        da.grad(da.plain(swallows))(1.0)
         da.grad(writes)(1.0, np.zeros(3))
     found = codes(caplog)
     assert "DAL006" in found and "DAL007" in found

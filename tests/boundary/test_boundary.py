@@ -22,6 +22,8 @@ import dualad as da
 from dualad.boundary.swallowed import RefusalSwallowedWarning
 from dualad.errors import ConversionError, DualadError, InPlaceError, PlainBufferError
 
+pytestmark = pytest.mark.plain
+
 X = np.array([1.0, 2.0])
 
 

@@ -14,6 +14,8 @@ import pytest
 import dualad as da
 from dualad.errors import ConversionError, PlainBufferError
 
+pytestmark = pytest.mark.plain
+
 SOURCE = """
 def computes(v):
     raise ValueError("no symbols\\nand more")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.errors import UnsupportedError
 
 X = np.array([0.3, 0.4, 0.5])
 MATRIX = np.eye(2)
@@ -37,6 +38,19 @@ def smooth(x):
 def writes(x, base):
     base[0] = x[0]
     return np.sum(base * x)
+
+
+def converts(x):
+    return np.sum(np.asarray(x, float) ** 2)
+
+
+def unites(x):
+    return np.sum(np.union1d(x, x))
+
+
+def refused(f) -> None:
+    with pytest.raises(UnsupportedError):
+        f(X)
 
 
 def branches(x):
@@ -75,6 +89,8 @@ ROWS = {
     "a gradient beside a pole": (pole, lambda f: da.grad(f)(np.array([0.0, 1.0])), 1),
     "a Jacobian in chunks, forward": (np.sin, lambda f: da.jacfwd(f, chunk_size=1)(X), 3),
     "a write into a plain argument": (writes, lambda f: da.grad(f)(X, np.ones(3)), 2),
+    "a conversion that is refused": (converts, lambda f: da.grad(f)(X), 2),
+    "a refusal that lifting does not cure": (unites, lambda f: refused(da.grad(f)), 2),
     "lanes that disagree": (branches, lambda f: da.vmap(f)(X), 3),
     "the first call of `jit`": (smooth, lambda f: da.jit(f)(X), 2),
     "later calls of `jit`": (smooth, compiled_twice, 2),

@@ -13,6 +13,8 @@ import pytest
 import dualad as da
 from dualad.boundary.swallowed import RefusalSwallowedWarning
 
+pytestmark = pytest.mark.plain
+
 X = np.array([1.0, 2.0])
 
 

@@ -55,6 +55,7 @@ def test_len_and_iteration() -> None:
     assert under_jvp(f, np.ones((3, 2))) == (6.0, 6.0)
 
 
+@pytest.mark.plain
 def test_complex_object_arrays_are_refused() -> None:
     """DESIGN section 5: an object array's .real and .imag would be silently wrong."""
     with pytest.raises(ConversionError, match=r"\.real and \.imag"):
@@ -71,6 +72,7 @@ def test_array_of_scalars_is_packed_back_with_a_note() -> None:
     assert value == 5.75 and tangent == 4.0
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("dtype", [float, np.float32, int, complex])
 def test_a_dtype_that_would_drop_the_tangent_is_refused(dtype) -> None:
     with pytest.raises(PlainBufferError, match="astype"):
@@ -235,6 +237,7 @@ def test_truth_and_numbers_of_an_escaped_tensor() -> None:
     da.vmap(f)(np.ones(2))
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_float_by_name_and_by_a_write_are_told_apart() -> None:
     def f(x, out):

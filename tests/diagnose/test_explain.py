@@ -82,6 +82,7 @@ def written(x):
     return out
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("f", "name", "line", "instead"),
     [
@@ -164,6 +165,7 @@ def test_a_function_that_fails_half_way() -> None:
     assert "stopped at" in str(report)
 
 
+@pytest.mark.plain
 def test_shown_as_text_html_and_data() -> None:
     def f(x):
         return np.sum(np.where(x > 1, x, 0.0)) + float(x[0])

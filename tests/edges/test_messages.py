@@ -21,6 +21,7 @@ def cached(x):
     return x * 2
 
 
+@pytest.mark.plain
 def test_a_cache_says_what_to_call():
     with pytest.raises(ConversionError, match="hash") as caught:
         da.grad(lambda x: cached(x))(2.0)
@@ -74,6 +75,7 @@ def test_exact_arithmetic_and_iterators_name_what_to_write():
     assert da.grad(lambda x: sum(v * v for v in x.flat))(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
 
 
+@pytest.mark.plain
 def test_what_is_named_is_what_was_written():
     with pytest.raises(TypeError, match="traced number is not JSON serializable"):
         da.grad(lambda x: (json.dumps({"loss": x}), x)[1])(1.0)
@@ -111,6 +113,7 @@ def test_text_is_alike_in_every_transform(text):
         da.trace(f, 0.5)
 
 
+@pytest.mark.plain
 def test_float_itself_still_refuses():
     with pytest.raises(ConversionError):
         da.grad(lambda x: float(x) * 2)(0.5)

@@ -75,6 +75,7 @@ def quietly():
         yield
 
 
+@pytest.mark.plain
 @pytest.mark.usefixtures("quietly")
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("transform", ["jacfwd", "jacrev", "vmap"])

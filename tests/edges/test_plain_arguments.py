@@ -187,6 +187,7 @@ def test_a_large_array_that_is_written_to_twice_is_refused():
     assert da.grad(lambda x, big: f(x, np.copy(big)))(2.0, big) == 1.0
 
 
+@pytest.mark.plain
 def test_the_first_refusal_is_told_where_the_second_run_fails_too():
     def f(x, base):
         own = np.zeros(3)  # the function's own array is none of the arguments

@@ -120,6 +120,7 @@ def test_statistics_that_can_not_be_had():
     assert np.isnan(da.jvp(stats.skew, (np.ones(4),), (np.ones(4),))[0])
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     "call",
     [

@@ -17,6 +17,8 @@ from dualad.errors import (
     RefusalSwallowedError,
 )
 
+pytestmark = pytest.mark.plain
+
 X = np.array([1.0, 2.0, 3.0])
 
 

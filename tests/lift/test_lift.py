@@ -256,6 +256,7 @@ def test_scipy_is_redirected(library, tmp_path, monkeypatch):
     assert da.grad(da.lift(f))(0.7) == pytest.approx((f(0.7 + h) - f(0.7 - h)) / (2 * h), rel=1e-8)
 
 
+@pytest.mark.plain
 def test_nothing_is_changed_but_while_it_runs(library):
     numpy_before, globals_before = dict(vars(np)), dict(vars(library))
     held = []

@@ -266,6 +266,7 @@ def test_objects_made_earlier_closures_and_what_they_hold():
     assert da.grad(lifted)(3.0) == 9.0
 
 
+@pytest.mark.plain
 def test_classes_and_what_they_return():
     namespace = module_of(
         FILLS
@@ -358,6 +359,7 @@ def test_generators_and_coroutines():
     assert namespace.keys() == before.keys() and all(namespace[k] is v for k, v in before.items())
 
 
+@pytest.mark.plain
 def test_other_modules_by_name(tmp_path, monkeypatch):
     package = tmp_path / "named_package"
     package.mkdir()

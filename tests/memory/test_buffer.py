@@ -334,6 +334,7 @@ def test_inside_a_buffer_computes_as_its_array():
     assert type(np.arange(3)) is onp.ndarray
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     "write", [lambda b, x: b.__setitem__(0, x), lambda b, x: b.__iadd__(x), lambda b, x: np.copyto(b, x)]
 )

@@ -267,6 +267,7 @@ def test_a_result_is_cast_to_its_target():
     np.testing.assert_allclose(tangent, 4 * X)
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:np.array")
 def test_a_plain_target_is_refused():
     def f(x):
@@ -293,6 +294,7 @@ def test_a_plain_target_is_refused():
         da.jvp(h, (X,), (X,))
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 @pytest.mark.parametrize("write", [lambda x, v: x.__setitem__(0, v), lambda x, v: x.__setitem__(slice(1), v)])
 @pytest.mark.parametrize("of", [lambda x: x, lambda x: x[:2], lambda x: x[:2][:1]])

@@ -77,6 +77,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals(case: str) -> None:
     f, error, words = REFUSED[case]

@@ -49,6 +49,7 @@ CALLS = {
 }
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("transform", ["grad", "jvp", "vmap"])
 def test_solvers_are_named(name, transform) -> None:
@@ -62,11 +63,13 @@ def test_solvers_are_named(name, transform) -> None:
         run()
 
 
+@pytest.mark.plain
 def test_a_solver_that_chooses_another_is_named() -> None:
     with pytest.raises(ConversionError, match=r"dualad\.scipy\.optimize\.(root_scalar|brentq)"):
         da.grad(lambda a: so.root_scalar(cubes(a), bracket=[0.0, 5.0]).root)(2.0)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("call", "instead"),
     [

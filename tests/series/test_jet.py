@@ -362,6 +362,7 @@ def test_a_series_that_leaves_its_transform_is_refused() -> None:
         np.sin(kept[0])
 
 
+@pytest.mark.plain
 def test_a_plain_buffer_is_refused_with_the_remedy() -> None:
     with pytest.raises(da.errors.PlainBufferError, match="Series"):
         da.taylor(lambda x: np.asarray(x, float), 1.0, order=2)

@@ -186,6 +186,7 @@ def test_the_order_in_memory_is_not_guessed():
         da.vmap(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0, writeable=True))(A)
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 def test_a_write_that_an_object_array_would_not_see_is_refused():
     def write(x, through):

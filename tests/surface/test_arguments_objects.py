@@ -115,6 +115,7 @@ def test_lanes_and_nesting(program):
     np.testing.assert_allclose(da.hessian(f)(POINT), da.jacfwd(da.jacfwd(f))(POINT), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     "f",
     [
@@ -134,6 +135,7 @@ def test_what_numpy_cannot_compute_is_taught(transform, f):
     assert "np.stack" in caught.value.instead
 
 
+@pytest.mark.plain
 def test_it_is_said_once_however_deep_the_transforms_are_nested():
     for transform in (da.grad, da.jacfwd, da.hessian, lambda f: da.jacrev(da.hessian(f))):
         with pytest.raises(PlainBufferError) as caught:
@@ -141,6 +143,7 @@ def test_it_is_said_once_however_deep_the_transforms_are_nested():
         assert str(caught.value).count("array of Python objects") == 1
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("f", "error"),
     [
@@ -157,6 +160,7 @@ def test_conversions_that_would_drop_the_derivative_are_refused(f, error):
             transform(f)(POINT)
 
 
+@pytest.mark.plain
 def test_the_line_of_a_refusal_inside_numpy_is_the_users():
     with pytest.raises(PlainBufferError, match=r"At: .*test_arguments_objects\.py.*np\.mean"):
         da.jacrev(lambda x: np.mean(np.array([x[0], 1.0])))(POINT)
@@ -182,6 +186,7 @@ def test_a_note_names_the_faster_way():
         da.grad(lambda x: np.sum(np.exp(da.numpy.array([x[0], 1.0]))))(POINT)
 
 
+@pytest.mark.plain
 def test_only_failures_of_compiled_code_are_about_objects() -> None:
     def held(x):
         pair = SimpleNamespace(of=np.array([x, 1.0]))

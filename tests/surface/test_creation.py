@@ -49,6 +49,7 @@ def test_call(name):
     check_call(name, *CALLS[name])
 
 
+@pytest.mark.plain
 def test_a_traced_value_does_not_fill_a_plain_array():
     """NumPy looks for tensors in the prototype only, so there is nothing to be done; but it is loud."""
     with pytest.raises(DualadError):

@@ -35,6 +35,7 @@ CALLS = {
 }
 
 
+@pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:Calling expm:DeprecationWarning")  # of SciPy 1.18, before it refuses object arrays
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", CALLS)
@@ -69,6 +70,7 @@ def test_errors_of_the_users_own_pass_through():
         da.jvp(lambda x: sparse.csr_array(np.eye(2)) @ np.ones(3) + x, (X,), (X,))
 
 
+@pytest.mark.plain
 def test_a_callback_is_the_users_own_code():
     def f(x):
         return optimize.newton(lambda t: t - float(x[0]), 1.0)

@@ -303,8 +303,9 @@ def test_traced_indices_of_plain_arrays():
     i = RNG.integers(0, 3, (7, 2))
     with pytest.raises(ConversionError, match=r"np\.asarray\(array, like=x\)\[x\]"):
         da.trace(lambda i: [1.0, 2.0, 3.0][i], 0)
-    with pytest.raises(DualadError):
+    with da.plain(), pytest.raises(DualadError):
         da.trace(lambda i: np.take(X, i, axis=0), i)
+    close(da.trace(lambda i: np.take(X, i, axis=0), i)(i), np.take(X, i, axis=0), "take, lifted")
     close(da.vmap(lambda i: np.asarray(X, like=i)[i])(i), X[i], "like")
     j = RNG.integers(0, 4, (7, 3, 2, 5))
     found = da.vmap(lambda j: np.take_along_axis(X, j, axis=1))(j)

@@ -1,0 +1,274 @@
+"""Lifting by itself: ``boundary.run`` calls a function again, lifted, that was refused what lifted code may have.
+
+Nothing is looked for beforehand. A refusal tells which modules have to be lifted: the function's own, and those of the
+code between the transform and the refusal, each with its package or folder. Where the lifted run succeeds, that is
+remembered for the function's code, which is lifted from the beginning of its next call. For: ``begin`` and ``after``,
+which ``boundary.run`` calls, and ``plain``, which switches both off. Not for: which names lifted code finds replaced
+(``targets.py``), nor undoing what the first run has written (``boundary/rerun.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple, overload
+
+from ..base.frames import PACKAGE
+from ..base.log import log
+from ..base.reach import ATOMS, MANY
+from ..base.signatures import Args, Out
+from ..boundary.swallowed import SwallowedRefusals
+from ..boundary.transformed import Transformed, transform
+from ..core.tracer import Tracer
+from .places import Place, attribute, original_in, restore, swap
+from .reach import Reach, is_kept
+from .targets import top
+
+__all__ = ["after", "begin", "plain"]
+
+#: whether nothing is lifted by itself here; per thread and per asynchronous task
+_off: ContextVar[bool] = ContextVar("dualad_plain", default=False)
+
+
+class _Known(NamedTuple):
+    """What earlier calls have shown of some code: the packages to be lifted; None if lifting does not help."""
+
+    code: weakref.ref
+    packages: tuple[str, ...] | None
+
+
+#: the id of a code object -> what is known of it
+_known: dict[int, _Known] = {}
+#: the reaches of functions without a closure, which are the same at each call; a few are kept
+_reaches: OrderedDict[tuple, Reach] = OrderedDict()
+
+
+class _Lift:
+    """A block in which a function is lifted, with packages beside its own."""
+
+    __slots__ = ("_function", "_places", "_reach", "packages")
+
+    def __init__(self, f: Callable, function: Any, packages: tuple[str, ...]) -> None:
+        self._function, self.packages = function, packages
+        reach = _reaches.get((id(f), packages))
+        if reach is None:
+            reach = Reach(f, function.__globals__, packages)
+            if f is function and f.__closure__ is None:
+                _reaches[id(f), packages] = reach
+                if len(_reaches) > 32:
+                    _reaches.popitem(last=False)
+        self._reach = reach
+        self._places: list[Place] = []
+
+    def __enter__(self) -> None:
+        self._places = self._reach.current()
+        swap(self._places)
+
+    def __exit__(self, *exc_info: object) -> None:
+        restore(self._places)
+
+    def learn(self) -> None:
+        """Remember that this code has to be lifted, and say so once."""
+        code = _code(self._function)
+        if id(code) not in _known:
+            log("DAL010", "%s was refused what lifted code may have, and runs lifted from now on", code.co_qualname)
+        _known[id(code)] = _remembered(code, self.packages)
+
+
+def begin(f: Callable) -> _Lift | None:
+    """Return the block in which a function is known to need to run; None if there is none."""
+    if not _known or _off.get():
+        return None
+    if type(f) is types.FunctionType and not (f.__dict__ or f.__code__.co_filename.startswith(PACKAGE)):
+        user = (f, f)  # as most often
+    elif (found := _user_of(f)) is not None:
+        user = found
+    else:
+        return None
+    known = _known.get(id(_code(user[1])))
+    return None if known is None or known.packages is None else _Lift(*user, known.packages)
+
+
+def after(f: Callable, error: BaseException, lift: _Lift | None) -> _Lift | None:
+    """Return the block in which a function is to run once more, after a refusal outside or inside of one; or None."""
+    errors = [*_chain(error.error if isinstance(error, SwallowedRefusals) else error)]
+    if _off.get() or any([getattr(e, "is_plain", False) for e in errors]) or (user := _user_of(f)) is None:
+        return None
+    code = _code(user[1])
+    if isinstance(error, SwallowedRefusals) and (lift is not None or id(code) in _known):
+        _known.setdefault(id(code), _remembered(code, None))  # it catches what nobody cures, and may mean to
+        return None
+    frames = getattr(error, "frames", None) or [x for e in errors for x in _frames(e)]
+    packages = {top(x.f_globals.get("__name__")) for x in frames if not is_kept(x.f_globals)}
+    if lift is not None:
+        if packages <= {*lift.packages}:
+            return None
+        packages.update(lift.packages)
+    return _Lift(*user, tuple(sorted(packages)))
+
+
+def _remembered(code: types.CodeType, packages: tuple[str, ...] | None) -> _Known:
+    key = id(code)
+    return _Known(weakref.ref(code, lambda _: _known.pop(key, None)), packages)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that it comes from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _frames(error: BaseException) -> Iterator[types.FrameType]:
+    entry = error.__traceback__
+    while entry is not None:
+        yield entry.tb_frame
+        entry = entry.tb_next
+
+
+# ── whose function it is ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _code(function: Any) -> types.CodeType:
+    return original_in(function, "__code__", function.__code__)
+
+
+def _user_of(f: Any) -> tuple[Any, Any] | None:
+    """Return the user's callable in what transforms have put around it, and its function; None if there is none.
+
+    There is none in what ``plain`` has made, either: what lies deeper is not looked at.
+    """
+    pending, seen = [f], {id(f)}
+    for x in pending:
+        held = _held(x)
+        if held is None:
+            if callable(x) and (function := _function_of(x)) is not None:
+                return x, function
+        elif getattr(x, "is_plain", False):
+            return None
+        elif len(seen) < MANY:
+            new = [y for y in held if type(y) not in ATOMS and id(y) not in seen]
+            seen.update(map(id, new))
+            pending += new
+    return None
+
+
+def _held(f: Any) -> list | None:
+    """Return what an object of this package holds; None for another one."""
+    if isinstance(f, types.FunctionType):
+        if not f.__code__.co_filename.startswith(PACKAGE):
+            return None
+        return [attribute(cell, "cell_contents") for cell in f.__closure__ or ()]
+    if isinstance(f, functools.partial):
+        return None if _held(f.func) is None else [f.func, *f.args, *f.keywords.values()]
+    if isinstance(f, types.MethodType):
+        return None if _held(f.__func__) is None else [f.__self__]
+    slots = _slots(type(f))  # type: ignore[arg-type]
+    if slots is None:
+        return None
+    if hasattr(f, "__wrapped__"):
+        return [f.__wrapped__]
+    return [*[attribute(f, name) for name in slots], *getattr(f, "__dict__", {}).values()]
+
+
+@functools.lru_cache(maxsize=1000)
+def _slots(kind: type) -> list[str] | None:
+    """Return the slots of a class of this package; None for another one, and for tensors."""
+    if top(kind.__module__) != "dualad" or issubclass(kind, Tracer):
+        return None
+    return [name for cls in kind.__mro__ for name in vars(cls).get("__slots__", ())]
+
+
+def _function_of(f: Any) -> Any:
+    """Return the innermost function in a user's wrappers, methods, partials, objects and classes; None if it has none.
+
+    One of an engine has none. What the user transforms that is of the standard library is as good as his own.
+    """
+    while not isinstance(f, types.FunctionType) or "__wrapped__" in f.__dict__:
+        if isinstance(f, functools.partial):
+            f = f.func
+        elif isinstance(f, types.MethodType):
+            f = f.__func__
+        elif not isinstance(f, type) and hasattr(f, "__wrapped__"):
+            f = f.__wrapped__
+        else:
+            f = f.__init__ if isinstance(f, type) else type(f).__call__  # type: ignore[misc]
+            if not isinstance(f, types.FunctionType):
+                return None
+    home = f.__globals__
+    return f if not is_kept(home) or top(home.get("__name__")) in sys.stdlib_module_names else None
+
+
+# ── switched off ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Plain:
+    """What ``plain()`` returns."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Token] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_off.set(True))
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        _off.reset(self._tokens.pop())
+        if error is not None:
+            with contextlib.suppress(AttributeError):
+                error.is_plain = True  # no transform around it lifts the function either
+
+
+@overload
+def plain(f: None = None) -> AbstractContextManager[None]: ...
+@overload
+def plain(f: Callable[Args, Out]) -> Callable[Args, Out]: ...
+@transform
+def plain(f: Callable | None = None) -> Any:
+    """Return a function that transforms run only as it stands, or a block in which they run all functions so.
+
+    A transform whose function is refused what lifted code may have (a plain buffer, a conversion to a float) runs it
+    again under :func:`lift`. A plain function is refused it: for code that must not run twice, or that must see no
+    other names than its own, and for looking at the refusals.
+
+    Parameters
+    ----------
+    f : callable, optional
+        The function. Without it, a context manager is returned: ``with dualad.plain(): ...``.
+
+    Returns
+    -------
+    callable or context manager
+        ``lift`` works inside of both.
+
+    See Also
+    --------
+    lift : the opposite, which also reaches modules by name.
+
+    Examples
+    --------
+    >>> import math
+    >>> import dualad as da
+    >>> with da.plain():
+    ...     da.grad(lambda x: math.sin(x))(0.0)
+    Traceback (most recent call last):
+    dualad.errors.ConversionError: ...
+    """
+    if f is None:
+        return _Plain()
+
+    def run(*args, **kwargs):
+        with _Plain():
+            return f(*args, **kwargs)
+
+    made = Transformed(run, f, "")
+    made.is_plain = True  # type: ignore[attr-defined]
+    return made
