@@ -158,14 +158,15 @@ def _gauss_legendre(count: int):
     return (0.5 * (1 + z))[:, None].astype(float), (0.5 * weights).astype(float)
 
 
-def _stretched(nodes, weights, stretch: float):
+def _stretched(rule, stretch: float):
     """Crowd the nodes near 0, by v = (eᵏᶻ − 1)/(eᵏ − 1)."""
+    nodes, weights = rule
     whole = math.expm1(stretch)
     return np.expm1(stretch * nodes) / whole, weights * np.exp(stretch * nodes[:, 0]) * (stretch / whole)
 
 
 _EVEN = _gauss_legendre(36)
-_STRETCHED = _stretched(*_EVEN, 2.0)
+_STRETCHED = _stretched(_EVEN, 2.0)
 
 
 class _Tail:
