@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dualad
 from benchmarks import (
+    bodies,
     chains,
     compiled,
     imports,
@@ -37,7 +38,7 @@ def main(argv=None):
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table here")
     args = parser.parse_args(argv)
-    rooms = (imports, chains, models, large, sparse, lazy, scale, compiled, optima, trajectories, orders)
+    rooms = (imports, chains, models, large, sparse, lazy, scale, compiled, bodies, optima, trajectories, orders)
     works = [work for room in rooms for work in room.works(args.quick)]
     names = [work.name for work in works]
     if args.list:

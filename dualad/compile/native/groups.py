@@ -6,12 +6,12 @@ equation is written (``lowering.py``, ``loops.py``), or how its function is ente
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...program.ir import Program
+from ...program.ir import Program, programs_in
 from ...program.variable import Step, Variable, aval_of_atom
 from .engine import Engine, engine
 from .equations import Equations
@@ -41,6 +41,10 @@ class Group(Equations):
 
     def __init__(self, steps: list[Step], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
         super().__init__(steps, writes, inputs)
+        for a in _in_bodies(steps):
+            if self.is_read(a) and id(a) not in self._keys:
+                self.reads.append(a)
+                self._keys.append(id(a))
         self._used = {a for step in steps for a in step.args if type(a) is Variable}
         self.about = "registers"
 
@@ -59,6 +63,14 @@ class Group(Equations):
         self.run, self.guarded = compile_entry(
             made, written.texts, declared, written.scratch, 1, self.ask_numpy, written.needs_python, releases
         )
+
+
+def _in_bodies(steps: Sequence[Step]) -> Iterator[Any]:
+    """Yield the constants of the bodies of loops and branches."""
+    for program in [p for step in steps for p in programs_in(step.params)]:
+        for atoms in (*[step.args for step in program.steps], program.outputs):
+            yield from [a for a in atoms if type(a) is not Variable]
+        yield from _in_bodies(program.steps)
 
 
 def _is_loop(op: Any) -> bool:

@@ -42,6 +42,8 @@ __all__ = [
 
 #: entries that are read one by one
 _READ = 512
+#: rows of any length that are written one by one
+_RUNS = 16
 #: entries times vectors of a small array that they are added to
 _ADDED = 256
 
@@ -53,8 +55,12 @@ def check_index(step: Step, small: int) -> None:
     """Raise ``Refused`` for an equation with an index that is not known here; what is read may be of any length."""
     op, args, params, (out,) = step
     places = places_of(op.name, args, params)
-    if any([aval_of_atom(a).size > small for a in args[INDEXED[op.name] :]]) or out.aval.size > small:
+    if any([aval_of_atom(a).size > small for a in args[INDEXED[op.name] :]]):
         raise Refused(op.name)
+    if op.name == "index_set" and places.is_apart(args[2:]) and math.prod(places.out) <= _RUNS * _run_of(places):
+        return
+    if out.aval.size > small:
+        raise Refused("many entries")
     if is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
         raise Refused(op.name)
     if op.name == "index":
@@ -84,6 +90,19 @@ def check_known_index(op: Any, args: Sequence[Any], params: dict, out: Aval) -> 
 def _targets(arrays: Sequence[Any], template: tuple, out: Aval) -> np.ndarray:
     """Return the flat position that each entry is added at."""
     return np.ravel(OPS["index"].impl(places(out), *arrays, template=template))
+
+
+def _run_of(where: Places) -> int:
+    """The number of entries that follow each other in memory, wherever the index is."""
+    run, last = 1, len(where.out)
+    for n, e in zip(reversed(where.shape), reversed(where.axes), strict=True):
+        if type(e) is int or len(e) != 3 or e[1] != 1 or e[2] != last - 1:
+            break
+        last -= 1
+        run *= where.out[last]
+        if where.out[last] != n:
+            break
+    return run
 
 
 def weight_of_index(step: Step) -> int:
@@ -215,6 +234,15 @@ def written_to(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     wide = added and sums_in_double(out.dtype, given.aval.size, out.size)
     dtype = DOUBLE if wide else out.dtype
     b = Lanes(code, dtype, width_of(out))
+    run = _run_of(where)
+    if not added and given.aval.size * chunks(out) > _ADDED and given.aval.size <= _RUNS * run:
+        pointer, source, one = lowering.room(out), in_memory(lowering, given), Lanes(code, LONG, 1)
+        copied(code, args[0], pointer)
+        for k in range(0, given.aval.size, run):
+            row = at(code, pointer, dtype, place_of(code, moves[which[k]], int(static[k])))
+            entry = lambda w, i, k=k: load_lanes(w, at(code, source, w.dtype, one.add(i, str(k))))
+            each_entry(code, Aval((run,), dtype), entry, row)
+        return Values(out, pointer=pointer)
     if given.aval.size * chunks(out) > _ADDED:
         value = Values(Aval(out.shape, dtype), constant=np.zeros(out.shape, dtype)) if added else args[0]
         spots = [place_of(code, moves[which[k]], int(static[k])) for k in range(given.aval.size)]

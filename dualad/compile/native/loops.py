@@ -18,11 +18,11 @@ from .carries import Changed, written_in_place
 from .code import Lanes
 from .indices import copied, in_memory, is_table
 from .lowering import SMALL, check
-from .nests import HELD, with_nests
+from .nests import HELD, held_in, with_nests
 from .operators import LONG, TYPES, Refused, convert
 from .positions import is_computed
 from .table import Way, lowering_of
-from .values import Values, at, chunks, is_uniform, parts_of, store, width_of
+from .values import Values, at, chunks, parts_of, store, width_of
 
 __all__ = ["LOOPS", "bodies", "carried_in_memory", "changes_of", "check_loop", "weight_of_loop"]
 
@@ -30,8 +30,6 @@ __all__ = ["LOOPS", "bodies", "carried_in_memory", "changes_of", "check_loop", "
 _PATIENCE = 1 << 16
 #: a loop of so many turns may be left without being asked
 _LONG = 1 << 18
-#: entries of a constant that is written into the text of a function
-_WRITTEN = 4096
 
 
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -44,8 +42,8 @@ def bodies(name: str, params: dict) -> list[Program]:
     return [params["test"], params["body"]] if name == "while_loop" else list(params["branches"])
 
 
-def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable], inside: bool = False) -> None:
-    """Raise ``Refused`` for a loop or a branch that is not known here, ``inside`` of another one or not."""
+def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
+    """Raise ``Refused`` for a loop or a branch that is not known here."""
     name = op.name
     if name == "scan":
         nc, nk, _, _ = params["counts"]
@@ -62,7 +60,7 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
         held = {}
     for a in args:
         if type(a) is not Variable:
-            _check_constant(a, _WRITTEN if inside else None)
+            _check_constant(a)
         elif a.aval.dtype not in TYPES or not a.aval.size:
             raise Refused(f"an argument that is a {a.aval!r}")
     for v in outs:
@@ -72,12 +70,12 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
     for program in bodies(name, params):
         for step in with_nests(program, changes).steps:
             if lowering_of(step.op).registers is Way.LOOP:
-                check_loop(*step, inside=True)
+                check_loop(*step)
             elif step.out not in changes and step.op.kind != "native":
                 check(*step)
         for o in program.outputs:
             if type(o) is not Variable:
-                _check_constant(o, _WRITTEN)
+                _check_constant(o)
             elif not o.aval.size:
                 raise Refused("an empty result")
 
@@ -93,13 +91,11 @@ def carried_in_memory(params: dict) -> dict[int, set[Variable]]:
     return written_in_place(body, body.inputs[nc : nc + nk], body.outputs[:nk], SMALL)
 
 
-def _check_constant(a: Any, most: int | None) -> None:
-    """Raise ``Refused`` for a constant that is not known, or is written down and has more than ``most`` entries."""
+def _check_constant(a: Any) -> None:
+    """Raise ``Refused`` for a constant that is not known."""
     x = np.asarray(a)
     if x.dtype not in TYPES or not x.dtype.isnative or not x.size:
         raise Refused(f"a constant of {x.dtype}")
-    if most is not None and x.size > most and not is_uniform(x):
-        raise Refused(f"a constant of {x.size} entries")
 
 
 def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]) -> int:
@@ -211,7 +207,8 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
         held[i] = Changed(code, inputs[nc + i], targets.get(outs[i]) or lowering.room(inputs[nc + i]))
         copied(code, args[nc + i], held[i].pointer)
         lowering.changes |= nodes
-    large = [i for i in range(nk) if i not in held and inputs[nc + i].size > HELD]
+    most = held_in(body)
+    large = [i for i in range(nk) if i not in held and inputs[nc + i].size > most]
     wide = _Wide(lowering, {i: args[nc + i] for i in large}, {i: inputs[nc + i] for i in large})
     loose = [i for i in range(nk) if i not in held and i not in large]
     avals = [inputs[nc + i] for i in loose]
@@ -233,11 +230,11 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
             if pointer  # nobody asks for the others
         ]
         places = [(k, aval, _row(code, pointer, aval, aval.dtype, turn)) for aval, pointer, k in kept]
-        there = {body.outputs[k]: p for k, a, p in places if a.size > HELD and type(body.outputs[k]) is Variable}
+        there = {body.outputs[k]: p for k, a, p in places if a.size > most and type(body.outputs[k]) is Variable}
         there |= wide.targets(counter, body.outputs)
         results = lowering.program(body, [given[i] for i in range(len(inputs))], there)
         for k, aval, place in places:
-            if aval.size > HELD:
+            if aval.size > most:
                 copy_to(lowering, results[k], place)
             else:
                 store(code, Values(aval, in_form(lowering, results[k], aval)), place)
@@ -286,7 +283,8 @@ def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable
     if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
         raise Refused("a weak carry")
     fixed = [_ready(lowering, x) for x in args[: a + b]]
-    large = [i for i, v in enumerate(avals) if v.size > HELD]
+    most = min(held_in(test), held_in(body))
+    large = [i for i, v in enumerate(avals) if v.size > most]
     wide = _Wide(lowering, {i: args[a + b + i] for i in large}, {i: avals[i] for i in large})
     loose = [i for i in range(len(avals)) if i not in large]
     small = [avals[i] for i in loose]
@@ -328,7 +326,8 @@ def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], t
     x = convert(Lanes(code, which.aval.dtype, 1), x, LONG)
     values = [_ready(lowering, v) for v in (*args[:linear], *args[linear + 1 :])]
     labels, end = [code.label() for _ in branches], code.label()
-    rooms = {k: targets.get(v) or lowering.room(v.aval) for k, v in enumerate(outs) if v.aval.size > HELD}
+    most = min([held_in(b) for b in branches])
+    rooms = {k: targets.get(v) or lowering.room(v.aval) for k, v in enumerate(outs) if v.aval.size > most}
     # Below the first is the first, beyond the last the last.
     low = code.value(f"icmp slt i64 {x}, 0")
     number = code.value(f"select i1 {low}, i64 0, i64 {x}")

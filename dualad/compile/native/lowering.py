@@ -115,6 +115,8 @@ class Registers:
         self.read_later: set[Variable] = set()
         #: variables that are changes of a carry in memory
         self.changes: set[Variable] = set()
+        #: large constants, in memory
+        self.constants: dict[int, Values] = {}
         #: functions that it calls
         self.functions: list[str] = []
 
@@ -166,8 +168,8 @@ class Registers:
     def read(self, a: Any, env: dict) -> Values:
         if type(a) is Variable:
             return env[a]
-        if id(a) in env:  # a large constant is read like an argument
-            return env[id(a)]
+        if id(a) in self.constants:  # a large one is read like an argument
+            return self.constants[id(a)]
         aval = aval_of(a)
         if aval.dtype not in TYPES:
             raise Refused(f"a constant of {aval.dtype}")

@@ -9,28 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...core.aval import Aval
 from ...program.ir import Program
-from ...program.variable import Step, Variable
+from ...program.variable import Step, Variable, aval_of_atom
 from ..regrouped import regroup
 from .engine import Engine
 from .equations import Call
 from .indices import in_memory
-from .lowering import is_indexed
+from .lowering import SMALL, is_indexed
 from .operators import LONG
 from .passes import Pass, find_loops
 from .positions import OUT_OF_BOUNDS
 from .table import Way, lowering_of
-from .values import Values, is_uniform
+from .values import Values, chunks
 
-__all__ = ["HELD", "Nests", "with_nests"]
+__all__ = ["HELD", "Nests", "held_in", "with_nests"]
 
 #: arrays of more entries are in memory: in registers they take LLVM long, and leave them anyway
 HELD = 256
-#: entries of a constant in a body, which is written into the module's text
-_CONSTANT = 4096
+#: vectors of larger arrays in a body that are straight code all the same
+_STRAIGHT = 1000
 
 
 class Nests(Pass):
@@ -70,20 +68,30 @@ def with_nests(body: Program, apart: set[Variable]) -> Program:
         is_loop = lambda op: lowering_of(op).registers is Way.LOOP
         stays = lambda step: is_loop(step.op) or _is_held(step)
         steps: Sequence[Step] = body.steps
-        if not all([stays(step) for step in steps]):
+        if not all([stays(step) for step in steps]) and not _is_short(steps):
             steps = regroup(lambda program: find_loops(program, Nests, stays, apart), body)
         known[key] = body if steps is body.steps else Program(body.inputs, steps, body.outputs, body.name)
     return known[key]
 
 
-def _variables(step: Step) -> list[Variable]:
-    return [a for a in (*step.args, *step.outs) if type(a) is Variable]
+def held_in(body: Program) -> int:
+    """Return the most entries of an array that registers hold in the body of a loop."""
+    return HELD if any([step.op.kind == "native" for step in body.steps]) else SMALL
+
+
+def _is_short(steps: Sequence[Step]) -> bool:
+    """Whether straight code for all equations on arrays that registers can hold is soon compiled, and quicker."""
+    large = [a for step in steps for a in _avals(step) if a.size > HELD]
+    return max([a.size for a in large]) <= SMALL and sum(map(chunks, large)) <= _STRAIGHT
+
+
+def _avals(step: Step) -> list[Aval]:
+    return [aval_of_atom(a) for a in (*step.args, *step.outs)]
 
 
 def _is_held(step: Step) -> bool:
     """Whether an equation is for registers: it is on small arrays, or reads a few entries."""
+    is_product = lowering_of(step.op).registers is Way.PRODUCT and step.out.aval.size <= HELD
     if is_indexed(step) and step.op.name == "index" and step.out.aval.size <= HELD:
         return True
-    constants = [np.asarray(a) for a in step.args if type(a) is not Variable]
-    written = all([a.size <= _CONSTANT or is_uniform(a) for a in constants])
-    return not written or all([v.aval.size <= HELD for v in _variables(step)])
+    return all([a.size <= (SMALL if is_product else HELD) for a in _avals(step)])

@@ -67,7 +67,7 @@ class _Part:
         self.env = _Places(self.code, known)
         for key in known:
             if type(key) is int:  # a constant: whether it is there is asked, so it has to be
-                self.env[key]
+                self.lowering.constants[key] = self.env[key]
         self.made: list[Variable] = []
         self.lines = self._seen = 0
 

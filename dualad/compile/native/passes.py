@@ -162,7 +162,7 @@ class Pass(Equations):
                     held.add(computed)
         for step in self.steps:
             if self._way(step.out) is Way.PRODUCT:
-                held.update([v for v in (*step.args, *step.outs) if v in self.maker])
+                held.update([v for v in (*step.args, *step.outs) if type(v) is Variable and v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step.args[0])
         return [v for v in self.maker if v in held]

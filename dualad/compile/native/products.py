@@ -33,10 +33,10 @@ def is_product(step: Step) -> bool:
     """Whether an equation is a loop of this kind."""
     op, args, params, (out,) = step
     avals = [aval_of_atom(a) for a in args]
-    if any([type(a) is not Variable or a.aval.dtype != out.aval.dtype for a in args]) or out.aval.dtype.kind != "f":
+    if any([a.dtype != out.aval.dtype for a in avals]) or out.aval.dtype.kind != "f":
         return False
     if op.name == "convolve":
-        if any([len(a.shape) != 1 for a in avals]):
+        if any([len(a.shape) != 1 for a in avals]) or any([type(a) is not Variable for a in args]):
             return False
         taps = min([a.size for a in avals])
         return set(params) == {"mode"} and taps <= _TAPS and out.aval.size >= 2 * WIDTH and avals[1].size == taps
@@ -101,7 +101,8 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
                 store_lanes(b, b.add(next(totals), 0.0), at(code, out, dtype, place))
 
     for _, (x, y), _, (v,) in kernel.steps:
-        names: tuple[str, str, str] = buffers[x], buffers[y], buffers[v]
+        left, right = [buffers[a if type(a) is Variable else id(a)] for a in (x, y)]
+        names: tuple[str, str, str] = left, right, buffers[v]
         with code.each("0", columns, vectors * WIDTH) as j:
             with code.each(from_, one.sub(to, str(_ROWS - 1)), _ROWS) as i:
                 tile(*names, i, _ROWS, j)
