@@ -117,6 +117,12 @@ def dualad_values(make, size, second):
     return lambda: derivative(x).data
 
 
+def compiled_values(make, size, second):
+    f, x = make(np, *size)
+    compiled = da.jit((da.sparse_hessian if second else da.sparse_jacobian)(f))
+    return lambda: compiled(x).data
+
+
 def asdex_values(make, size, second):
     asdex, jax = importlib.import_module("asdex"), importlib.import_module("jax")
     ss = importlib.import_module("scipy.sparse")
@@ -152,13 +158,18 @@ def casadi_values(make, size, second):
     return lambda: np.asarray(call(point).nonzeros())
 
 
-def values(name, title, make, size, second=False, budget=1.0):
+def values(name, title, make, size, second=False, budget=1.0, compiled=0.3):
     contenders = {
         "dualad": lambda: dualad_values(make, size, second),
+        "dualad, jit": lambda: compiled_values(make, size, second),
         "asdex": lambda: asdex_values(make, size, second),
         "CasADi": lambda: casadi_values(make, size, second),
     }
-    budgets = (Budget(f"≤ {budget:g}× asdex in CSR form", "dualad", "asdex", at_most=budget),)
+    budgets = (
+        Budget(f"≤ {budget:g}× asdex in CSR form", "dualad", "asdex", at_most=budget),
+        Budget(f"compiled ≤ {compiled:g}× asdex in CSR form", "dualad, jit", "asdex", at_most=compiled),
+        Budget("compiled ≤ 0.3× CasADi", "dualad, jit", "CasADi", at_most=0.3),
+    )
     return Work(f"sparse-{name}", title, contenders, budgets, agreement=1e-7)
 
 
@@ -224,7 +235,7 @@ def works(quick):
     million, large = (100_000, 224) if quick else (1_000_000, 707)
     scene = (10, 500, 2000) if quick else (50, 5000, 20_000)
     return [
-        values("burgers", f"Jacobian of Burgers' equation, n = {n}, to CSR", burgers, (n,)),
+        values("burgers", f"Jacobian of Burgers' equation, n = {n}, to CSR", burgers, (n,), compiled=0.1),
         values("brusselator", f"Jacobian of the 2-D Brusselator, n = {2 * side**2}, to CSR", brusselator, (side,)),
         values("rosenbrock", f"Hessian of Rosenbrock's function, n = {n}, to CSR", rosenbrock, (n,), True),
         values("springs", f"Hessian of a mesh of springs, n = {2 * mesh**2}, to CSR", springs, (mesh,), True),
