@@ -336,3 +336,40 @@ def test_derivatives_of_many_variables_are_compiled() -> None:
     count = len(seen)
     noted(start)
     assert len(seen) > count
+
+
+def test_the_tangents_of_many_variables_need_no_dense_matrix(monkeypatch) -> None:
+    """Pairs with a given sum, of which some variables are at bounds: against the closed form."""
+    n = 600
+    a = np.linspace(-1.0, 1.0, n)
+    pair = lambda x: x[::2] + x[1::2]
+
+    def nearest(p):
+        held = optimize.NonlinearConstraint(pair, 0.2 * p, 0.2 * p, jac="dualad")
+        box = optimize.Bounds(np.full(n, -0.9), np.full(n, 0.9))
+        fun = lambda x: np.sum((x - p * a) ** 2)
+        given = {"method": "SLSQP", "jac": "dualad", "tol": 1e-12}
+        return optimize.minimize(fun, np.zeros(n), bounds=box, constraints=held, **given).x
+
+    def closed(p):
+        low, high = p * a[::2], p * a[1::2]
+        move = (0.2 * p - low - high) / 2
+        x = np.clip(low + move, 0.2 * p - 0.9, 0.9)
+        x = np.clip(x, -0.9, 0.9)
+        return np.stack([x, 0.2 * p - x], axis=1).reshape(-1)
+
+    monkeypatch.setattr(stationary, "jacrev", None)
+    x, moves = da.jvp(nearest, (1.3,), (1.0,))
+    np.testing.assert_allclose(x, closed(1.3), atol=1e-8)
+    np.testing.assert_allclose(moves, (closed(1.3 + 1e-6) - closed(1.3 - 1e-6)) / 2e-6, atol=1e-6)
+
+
+def test_multipliers_from_sparse_gradients() -> None:
+    rng = np.random.default_rng(0)
+    rows, g, side = rng.normal(size=(9, 7)) * (rng.random((9, 7)) < 0.5), rng.normal(size=7), np.array([1, 0, -1] * 3)
+    rows[8] = np.arange(7)
+    dense, sparse = [stationary.forces_of(side, r, g) for r in (rows, scipy.sparse.csr_array(rows))]
+    np.testing.assert_allclose(sparse, dense, atol=1e-12)
+    rows[8] = rows[6] - 2 * rows[0]
+    with pytest.raises(SingularMatrixError, match="depend on each other"):
+        stationary.forces_of(side, scipy.sparse.csr_array(rows), g)

@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.optimize as so
+import scipy.sparse as ss
+from scipy.sparse.linalg import splu
 
 from ...control.factored_solve import solve_factored
 from ...control.linear_solve import Unknown
+from ...core.above import ABOVE
 from ...core.aval import Aval
 from ...core.tracer import Tracer, beneath
 from ...errors import SingularMatrixError
@@ -26,7 +29,7 @@ from ...jacobians.jacobian import jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad
-from .problem import COUNTS, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, regular, warn
+from .problem import COUNTS, DENSE, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, regular, warn
 
 __all__ = ["Constraints", "Limits", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
 
@@ -146,11 +149,17 @@ class Stationary(Condition):
         """
         n, c = self.size, self.constraints
         g = np.asarray(grad(lambda v: self.objective(v, inputs))(x))
-        rows, values, low, high = np.eye(n), x, np.full(n, -np.inf), np.full(n, np.inf)
+        is_large = n > DENSE
+        rows: Any = ss.eye_array(n, format="csr") if is_large else np.eye(n)
+        values, low, high = x, np.full(n, -np.inf), np.full(n, np.inf)
         if self.bounds is not None:
             low, high = [np.broadcast_to(v, (n,)) for v in self.bounds(inputs)]
         if c is not None:
-            rows = np.concatenate([rows, np.reshape(jacrev(lambda v: c.value(v, inputs))(x), (c.size, n))])
+            at = lambda v: c.value(v, inputs)
+            if is_large:
+                rows = ss.vstack([rows, ABOVE.sparse_jacobian(at)(x)], format="csr")
+            else:
+                rows = np.concatenate([rows, np.reshape(jacrev(at)(x), (c.size, n))])
             values = np.concatenate([x, c.value(x, inputs)])
             limits = [np.broadcast_to(v, (c.size,)) for v in c.limits(inputs)]
             low, high = np.concatenate([low, limits[0]]), np.concatenate([high, limits[1]])
@@ -290,9 +299,34 @@ def forces_of(side: np.ndarray, rows: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Return the multipliers of the active constraints, whose gradients (``rows``) combine to the objective's."""
     active = np.flatnonzero(side)
     forces = np.zeros(len(side))
-    if len(active):
+    if len(active) and ss.issparse(rows):
+        forces[active] = _sparse_forces(rows[active], g)
+    elif len(active):
         forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
     return forces
+
+
+def _sparse_forces(A: Any, g: np.ndarray) -> np.ndarray:
+    """Return λ of the least |g − Aᵀλ|: r + Aᵀλ = g and Ar = 0, with the residual r as an unknown.
+
+    The rows of A are of length one there, so that an answer to random numbers is large where they depend on each other.
+    """
+    n, (m, _) = len(g), A.shape
+    sizes = np.sqrt((A * A).sum(axis=1))
+    A = ss.diags_array(1 / np.where(sizes > 0, sizes, 1.0)) @ A
+    probe = np.random.default_rng(m).normal(size=n + m)
+    try:
+        factors = splu(ss.block_array([[ss.eye_array(n), A.T], [A, None]], format="csc"))
+        is_regular = np.max(abs(factors.solve(probe))) <= SINGULAR
+    except RuntimeError:  # a pivot is zero
+        is_regular = False
+    if is_regular:
+        return factors.solve(np.concatenate([g, np.zeros(m)]))[n:] / sizes
+    raise SingularMatrixError(
+        f"scipy.optimize: the gradients of the {m} active bounds and constraints depend on each other.",
+        "the multipliers are not unique, and a small change of one may leave no solution at all (LICQ)",
+        "remove the constraints that follow from others",
+    )
 
 
 def values_in(x: Any) -> Any:
