@@ -13,7 +13,7 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from . import incomplete
 from .choice import nowhere, where
-from .kinds import add_tangents, broadcast_tangent, elementwise, scale
+from .kinds import add_tangents, broadcast_tangent, elementwise, scale, strong
 from .samples import Domain, anywhere, between, elementwise_samples, positive
 
 __all__ = ["beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_shape"]
@@ -23,7 +23,7 @@ def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Doma
     """Declare a function of entries, computed in double precision; ``rule`` gives its partial derivatives."""
 
     def impl(*arguments, **params):
-        return function(*arguments, **params).astype(np.result_type(*arguments, np.float32))[()]
+        return function(*arguments, **params).astype(np.result_type(*map(strong, arguments), np.float32))[()]
 
     def jvp(primals: Sequence, tangents: Sequence, **params) -> tuple:
         out, total = op(*primals, **params), None

@@ -221,6 +221,7 @@ def test_ends_of_the_domain() -> None:
     np.testing.assert_array_equal(beta_integral(2.0, 3.0, np.array([0.0, 1.0]), i=1, j=0, form="x"), 0.0)
     assert np.all(np.isnan(gamma_integral(np.array([np.nan, -1.0, 1.0]), np.array([1.0, 1.0, -1.0]), order=1)))
     assert gamma_integral(np.float32(2), np.float32(3), order=1).dtype == np.float32
+    assert gamma_integral(2.0, 3.0, order=1) == gamma_integral(np.float64(2.0), 3.0, order=1)  # not in float32
     assert slope(lambda x: sp.gammainc(2.0, x), 0.0, 2) == 1.0  # of 1 − (1 + x) exp(−x)
 
 
