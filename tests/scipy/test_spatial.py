@@ -103,6 +103,7 @@ def test_what_is_refused(call, word: str) -> None:
         da.jvp(call, (X,), (X,))
 
 
+@pytest.mark.plain
 def test_scipys_own_error_names_what_to_write() -> None:
     with pytest.raises(ConversionError, match=r"dualad\.scipy\.spatial\.distance\.cdist"):
         da.jvp(lambda x: plain.cdist(x, x), (X,), (X,))
