@@ -57,22 +57,24 @@ class Peer:
         self.process.wait()
 
 
-def tool_command(tool: str, clone: Path) -> tuple[list[str], Path]:
+def tool_command(tool: str, clone: Path, clock: list[str]) -> tuple[list[str], Path]:
     """Return how a tool is started, and where."""
     if tool == "dualad":
-        return [sys.executable, "-m", "benchmarks.gradbench.tool"], REPOSITORY
+        return [sys.executable, "-m", "benchmarks.gradbench.tool", *clock], REPOSITORY
     if tool == "manual":
         return [sys.executable, "python/gradbench/gradbench/cpp.py", "manual"], clone
     script = f"python/gradbench/gradbench/tools/{tool}/run.py"
-    return [sys.executable, str(Path(__file__).with_name("waiting.py")), script], clone
+    return [sys.executable, str(Path(__file__).with_name("waiting.py")), script, *clock], clone
 
 
-def run_session(clone: Path, name: str, tool: str, limit: float, rest: list[str]) -> list[dict[str, Any]]:
+def run_session(
+    clone: Path, name: str, tool: str, limit: float, clock: list[str], rest: list[str]
+) -> list[dict[str, Any]]:
     """Return a record of every function that the evaluation asked for: its times and whether the result was right."""
     library = clone / "python" / "gradbench"
     script = library / "gradbench" / "evals" / name / "run.py"
     evaluation = Peer([sys.executable, str(script), *(rest if name != "hello" else [])], clone, [library])
-    command, folder = tool_command(tool, clone)
+    command, folder = tool_command(tool, clone, clock)
     contender = Peer(command, folder, [library] if tool != "dualad" else [REPOSITORY])
     records: list[dict[str, Any]] = []
     failed = False
@@ -117,12 +119,14 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for an answer")
     parser.add_argument("--sessions", type=Path, default=Path("gradbench-sessions"), help="the folder for results")
     parser.add_argument("--table-only", action="store_true", help="print the table of the sessions that are there")
+    parser.add_argument("--processor-time", action="store_true", help="of Python's tools, where others use the machine")
     args = parser.parse_args(ours)
+    clock = ["--processor-time"] if args.processor_time else []
     args.sessions.mkdir(exist_ok=True)
     wrong = 0
     for name in args.eval if not args.table_only else ():
         for tool in args.tool:
-            records = run_session(args.clone.resolve(), name, tool, args.limit, rest)
+            records = run_session(args.clone.resolve(), name, tool, args.limit, clock, rest)
             (args.sessions / f"{name}-{tool}.json").write_text(json.dumps(records, indent=1))
             right = sum(r["valid"] for r in records)
             print(f"{name}, {tool}: {right} of {len(records)} right", flush=True)

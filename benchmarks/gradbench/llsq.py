@@ -9,8 +9,10 @@ __all__ = ["gradient", "primal"]
 
 
 def objective(x, t):
-    powers = np.vander(t, len(x), increasing=True)
-    return np.sum((np.sign(t) - powers @ x) ** 2) / 2
+    y = np.zeros_like(t)
+    for coefficient in x[::-1]:
+        y = y * t + coefficient
+    return np.sum((np.sign(t) - y) ** 2) / 2
 
 
 value, slope = da.jit(objective), da.jit(da.grad(objective))

@@ -6,6 +6,7 @@ python waiting.py tools/jax/run.py
 import os
 import runpy
 import sys
+import time
 
 from gradbench import wrap
 
@@ -22,5 +23,7 @@ if __name__ == "__main__":
     script = sys.argv[1]
     if "jax" in script:
         wrap.multiple_runs = waiting
-    sys.argv, sys.path[0] = sys.argv[1:], os.path.dirname(script)
+    if "--processor-time" in sys.argv:
+        time.perf_counter_ns = time.process_time_ns
+    sys.argv, sys.path[0] = [script], os.path.dirname(script)
     runpy.run_path(script, run_name="__main__")
