@@ -23,6 +23,7 @@ __all__ = ["EXACT", "RULES", "is_one"]
 
 #: what programs may differ in, and why it is exact
 EXACT = {
+    "one array without entries for another": "there is nothing in them to differ",
     "equal equations are one": "the same operator of the same names, if it does nothing but return",
     "equations change places": "those with effects keep their order",
     "equations that nothing reads are left out": "also those with effects, and those that might raise",

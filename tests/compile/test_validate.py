@@ -60,7 +60,7 @@ EXACT: dict[str, Callable] = {
     "entries of stacks": lambda x, y: np.stack([x, y])[1] * np.stack([x[0], 1.0, y[2]])[2],
     "unit matrices": lambda x, y: np.eye(4) @ np.outer(x, y) @ np.eye(4),
     "no casts": lambda x, y: x.astype(float) + np.real(y) + np.conj(x),
-    "a buffer": lambda x, y: da.numpy.zeros_like(x) + y,
+    "a buffer, no entries": lambda x, y: np.concatenate([x[:0], da.numpy.zeros_like(x) + y]) + np.sum(x[1:1] * y[4:]),
     "a call": lambda x, y: da.jit(lambda a, b: (a * b, np.sin(a)))(x, y)[1] + x,
     "a loop with a body": lambda x, y: da.scan(lambda c, r: (c * 1.0 + r, np.sin(np.cos(c) + 0 * r)), x, TABLE)[0],
 }
