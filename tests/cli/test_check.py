@@ -97,6 +97,7 @@ def test_a_planted_error_exits_1_and_is_named(planted, capsys):
     assert "planted.py:right at point 1 (float64[2]): jvp" not in out
 
 
+@pytest.mark.plain
 def test_a_function_that_raises_inside_dualad_exits_1_with_the_error(folder, capsys):
     (folder / "bad.py").write_text(
         "import numpy as np\nimport math\ndef f(x):\n    return math.sin(x) * x\n__dualad__ = {'f': [(1.0,)]}\n"

@@ -29,6 +29,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("name", "options", "status"),
     [
@@ -51,6 +52,7 @@ def test_exit_status(file, name, options, status, capsys) -> None:
         assert "stopped at" in printed.out
 
 
+@pytest.mark.plain
 def test_json(file, capsys, tmp_path) -> None:
     assert main(["explain", f"{file}:refused", "--at", "[[1.5, 2.0]]", "--json", "-"]) == 1
     (report,) = json.loads(capsys.readouterr().out)

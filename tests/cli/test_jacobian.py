@@ -83,6 +83,7 @@ def test_a_png_that_cannot_be_written_is_said(path, capsys):
     assert "can't be written" in capsys.readouterr().err
 
 
+@pytest.mark.plain
 def test_a_function_that_dualad_refuses_exits_1_with_words(path, capsys):
     assert main(["jacobian", f"{path}:refuses", "--at", "[1.5]"]) == 1
     err = capsys.readouterr().err

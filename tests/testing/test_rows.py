@@ -298,6 +298,7 @@ def test_a_function_that_is_broken_fails_with_its_error(name):
     assert row.status == "error" and row.message
 
 
+@pytest.mark.plain
 def test_a_function_that_dualad_refuses_fails_with_the_error_shown():
     def converts(x):
         return np.sum(np.asarray(x, dtype=float)) if type(x) is np.ndarray else float(x[0]) * 1.0
