@@ -112,7 +112,11 @@ class Rerun:
     def rewind(self) -> bool:
         """Put all arguments back as they were; say whether that could be done."""
         self.restore()
-        return all([_rewind(x) for x in self._given if isinstance(x, Tracer)])
+        tensors = [x for x in self._given if isinstance(x, Tracer)]
+        done = all([_rewind(x) for x in tensors])
+        for x in tensors if done else ():
+            x.level.objects = False  # entries of the abandoned run are no reason to refuse anything in the next
+        return done
 
     def call(self) -> tuple[Callable, tuple, dict]:
         """Return the function and its arguments, with buffers in place of the plain arrays."""
