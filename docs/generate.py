@@ -68,9 +68,9 @@ DIRECT_INTRODUCTION = """\
 
 What happens if tensors are given to functions of SciPy that are neither ufuncs nor taken from `dualad.scipy`, by
 default and if the environment variable `SCIPY_ARRAY_API` was `1` when SciPy was imported. *Yes*: value, both modes of
-differentiation and `vmap` are right. *No* is an error, never a number without its derivative. Without the variable most
-of what works computes with object arrays of scalars, which is slow; with it all arrays of a call must be tensors. The
-table was measured with SciPy {release}, and the tests measure it again."""
+differentiation and `vmap` are right. *No* is an error, never a number without its derivative. Without the variable
+`dualad.scipy` answers in SciPy's place where SciPy refuses tensors, since transforms lift by themselves; with it all
+arrays of a call must be tensors. The table was measured with SciPy {release}, and the tests measure it again."""
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -85,14 +85,16 @@ CALLS = {
         _newer("scipy.integrate", "cubature")(lambda t: np.exp(t[..., 0:1] * x), [0.0], [1.0]).estimate
     ),
     "integrate.quad": lambda x: si.quad(lambda t: t * x[0], 0, 1)[0],
-    "integrate.solve_ivp": lambda x: si.solve_ivp(lambda t, y: -y, (0, 1), x).y[:, -1],
+    "integrate.solve_ivp": lambda x: si.solve_ivp(lambda t, y: -y, (0, 1), x, rtol=1e-11, atol=1e-12).y[:, -1],
     "differentiate.derivative": lambda x: _newer("scipy.differentiate", "derivative")(np.sin, x).df,
     # optimize
     "optimize.rosen": so.rosen,
     "optimize.rosen_der": so.rosen_der,
     "optimize.newton": lambda x: so.newton(lambda t: t**2 - x[0], 1.0),
     "optimize.brentq": lambda x: so.brentq(lambda t: t**2 - x[0], 0, 2),
-    "optimize.minimize": lambda x: so.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(5)).x,
+    "optimize.minimize": lambda x: (
+        so.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(5), jac=lambda t: 2 * (t - x)).x
+    ),
     "optimize.elementwise.find_root": lambda x: (
         _newer("scipy.optimize.elementwise", "find_root")(lambda t, c: t**2 - c, (0 * x, 0 * x + 2.0), args=(x,)).x
     ),

@@ -4,11 +4,11 @@ Every ufunc that has a rule works in both settings under its public name. The fu
 (`tests/oracles/scipy_calls.py`) and their outcomes in both settings are listed in `direct.json`, of which
 `docs/generate.py` makes a table.
 
-By default SciPy asks for plain arrays, and what works beyond ufuncs mostly computes with object arrays of scalars,
-which is slow. With the flag all arrays of a call must be tensors; beside them may be numbers. "No" is an error, never
-a number without its derivative; `dualad.scipy` has versions of many of these. The setting is read when SciPy is
-imported, so each is tried in a process of its own. Releases of SciPy differ in what they offer; the table is checked
-against the one that it was made for, and the rule that nothing is silently wrong against any.
+By default SciPy asks for plain arrays; transforms lift what refuses by themselves, so that `dualad.scipy` answers.
+With the flag all arrays of a call must be tensors; beside them may be numbers. "No" is an error, never a number without
+its derivative. The setting is read when SciPy is imported, so each is tried in a process of its own. Releases of SciPy
+differ in what they offer; the table is checked against the one that it was made for, and the rule that nothing is
+silently wrong against any.
 """
 
 from __future__ import annotations
