@@ -24,6 +24,7 @@ __all__ = ["EXACT", "RULES", "is_one"]
 #: what programs may differ in, and why it is exact
 EXACT = {
     "one array without entries for another": "there is nothing in them to differ",
+    "entries of none, added at places": "zeros",
     "equal equations are one": "the same operator of the same names, if it does nothing but return",
     "equations change places": "those with effects keep their order",
     "equations that nothing reads are left out": "also those with effects, and those that might raise",
@@ -118,6 +119,10 @@ def _vanishes(run: Runner, op: Any, args: Sequence[Value], out: Aval) -> Value |
     return run.elementwise(OPS["equal"], [args[0], run.names.constant(0)], out)
 
 
+def _added_nothing(run: Runner, op: Any, args: Sequence[Value], out: Aval) -> Value | None:
+    return None if args[0].aval.size else run.names.constant(np.zeros(out.shape, out.dtype))
+
+
 def _filled(run: Runner, op: Any, args: Sequence[Value], out: Aval) -> Value | None:
     return _spread(run, run.names.cast(args[1], out.dtype), out)
 
@@ -125,6 +130,7 @@ def _filled(run: Runner, op: Any, args: Sequence[Value], out: Aval) -> Value | N
 #: operators that a line of ``EXACT`` is about, with the value that an equation stands for by it, or ``None``
 RULES: dict[str, Callable[..., Value | None]] = {
     "astype": _cast, "checkpoint_name": _itself, "conjugate": _real, "copy": _itself, "divide": _product,
-    "filled": _filled, "matmul": _matrix_product, "multiply": _product, "negative": _negative, "positive": _itself,
-    "power": _power, "real": _real, "scale": _scaled, "stop_gradient": _itself, "vanishes": _vanishes,
+    "filled": _filled, "index_add": _added_nothing, "matmul": _matrix_product, "multiply": _product,
+    "negative": _negative, "positive": _itself, "power": _power, "real": _real, "scale": _scaled,
+    "stop_gradient": _itself, "vanishes": _vanishes,
 }  # fmt: skip

@@ -88,11 +88,8 @@ class _Simplifier:
         pure = is_pure(op, params)
         if pure:
             same = self.alias(op, args, params, outs)
-            if (
-                same is None
-                and op.name in ("index", "index_add")
-                and not min(outs[0].aval.size, aval_of_atom(args[0]).size)
-            ):
+            moved = {"index": outs[0].aval, "index_add": aval_of_atom(args[0])}.get(op.name)
+            if same is None and moved is not None and not moved.size:
                 same = np.broadcast_to(np.zeros((), outs[0].aval.dtype), outs[0].aval.shape)  # of nothing
             if same is None and not any([type(a) is Variable or isinstance(a, Tracer) for a in args]):
                 same = _fold(op, args, params, outs)

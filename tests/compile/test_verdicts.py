@@ -64,6 +64,7 @@ MORE = {
     **{name: (getattr(np, name), TRUTHS, ~TRUTHS) for name in (
         "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor")},
     **{name: (getattr(np, name), TRUTHS) for name in ("invert", "logical_not")},
+    "remainder": (np.remainder, LONG.astype(int), np.full(LONG.shape, 3)),
 }  # fmt: skip
 
 

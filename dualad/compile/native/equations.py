@@ -22,7 +22,7 @@ from .bounds import Entry
 from .engine import Engine
 from .guards import Guarded
 from .lowering import count_moved
-from .operators import TYPES, Refused, computed_in
+from .operators import TYPES, Refused, computed_in, have_room
 from .stub import as_declared
 from .table import Way
 from .views import check_view
@@ -149,7 +149,7 @@ def is_simple(step: Step) -> bool:
     op, args, _, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native" or is_weak(outs[0].aval):
         return False
-    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]) or not have_room(args):
         return False
     avals = [*[aval_of_atom(a) for a in args], outs[0].aval]
     return all([a.dtype in TYPES and a.size for a in avals])

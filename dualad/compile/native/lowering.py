@@ -18,7 +18,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, computed_in, of_operands, operand_type, short_total
+from .operators import BOOL, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
 from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
@@ -47,7 +47,7 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
         check_index(step, SMALL)
         return
     every = (*avals, *results)
-    known = all([a.dtype in TYPES and 0 < a.size <= SMALL and a.dtype.isnative for a in every])
+    known = all([a.dtype in TYPES and 0 < a.size <= SMALL and a.dtype.isnative for a in every]) and have_room(args)
     if not known or any([is_weak(a) for a in results]) or not _has_code(op, args, params, avals, results[0]):
         raise Refused(name)
 

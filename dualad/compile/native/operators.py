@@ -9,17 +9,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.aval import Aval, is_weak, result_dtype
+from ..whole_numbers import fits
 from . import maths
 from .code import Code, Lanes
 
 __all__ = [
     "ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "combiner", "computed_in", "convert", "elementwise",
-    "of_operands", "operand_type", "short_total",
+    "have_room", "of_operands", "operand_type", "short_total",
 ]  # fmt: skip
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
@@ -218,6 +219,11 @@ ENTRYWISE: dict[str, Entrywise] = {
 JOINED_BY = {
     "sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "all": "logical_and", "any": "logical_or",
 }  # fmt: skip
+
+
+def have_room(args: Sequence[Any]) -> bool:
+    """Whether Python's integers among arguments are those of int64; beyond them NumPy raises."""
+    return all([type(a) is not int or fits(a) for a in args])
 
 
 def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np.dtype:
