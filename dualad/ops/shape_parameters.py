@@ -13,7 +13,7 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from . import incomplete
 from .choice import nowhere, where
-from .kinds import add_tangents, broadcast_tangent, elementwise, scale, strong
+from .kinds import add_tangents, broadcast_tangent, elementwise, scale
 from .samples import Domain, anywhere, between, elementwise_samples, positive
 
 __all__ = ["beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_shape"]
@@ -23,7 +23,9 @@ def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Doma
     """Declare a function of entries, computed in double precision; ``rule`` gives its partial derivatives."""
 
     def impl(*arguments, **params):
-        return function(*arguments, **params).astype(np.result_type(*map(strong, arguments), np.float32))[()]
+        numbers = all([isinstance(x, (int, float)) for x in arguments])  # beside an array they don't widen its dtype
+        dtype = np.float64 if numbers else np.result_type(*arguments, np.float32)
+        return function(*arguments, **params).astype(dtype)[()]
 
     def jvp(primals: Sequence, tangents: Sequence, **params) -> tuple:
         out, total = op(*primals, **params), None
