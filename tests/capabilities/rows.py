@@ -53,7 +53,7 @@ TESTS: dict[str, dict[str, str]] = {
             "the_cotangent_of_an_output_without_derivative_is_float0 "
             "integer_arguments_and_a_stopped_float_have_no_gradient"
         ),
-        "G7": "once_differentiable_is_never_silently_zero a_rule_that_coerces_fails_loudly",
+        "G7": "once_differentiable_is_never_silently_zero a_rule_that_coerces_is_lifted_or_fails_loudly",
         "G8": "the_tangent_rule_is_the_single_source",
         "G9": "mistakes_in_the_definition_of_a_rule_are_refused forward_mode_is_derived_from_the_pullback",
         "G10": "custom_vmap_is_honoured_in_every_order custom_vmap_results_are_checked",

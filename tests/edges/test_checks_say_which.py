@@ -47,11 +47,13 @@ def test_the_marker_names_the_test(pytester: pytest.Pytester, options: str, said
 
 
 BROKEN = """
+    import dualad as da
     import numpy as np
 
     def unknown(x):
         return undefined_name * x
 
+    @da.plain
     def buffer(x):
         b = np.zeros(2)
         b[0] = x

@@ -425,7 +425,7 @@ def test_shapes_that_do_not_match_are_refused_when_traced() -> None:
 
 def test_results_are_not_written_into_plain_arrays() -> None:
     with pytest.raises(InPlaceError):
-        da.jvp(lambda x: np.dot(x, x, out=np.zeros(())), (np.ones(2),), (np.ones(2),))
+        da.jvp(da.plain(lambda x: np.dot(x, x, out=np.zeros(()))), (np.ones(2),), (np.ones(2),))
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3)])

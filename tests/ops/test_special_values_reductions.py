@@ -217,7 +217,14 @@ def test_integer_totals_have_numpys_dtype(name) -> None:
 @pytest.mark.parametrize("f", [np.sum, np.mean, np.max, np.std, np.cumsum, np.median])
 def test_out_is_refused(f) -> None:
     with pytest.raises(da.errors.InPlaceError, match="out="):
-        da.jvp(lambda x: f(x, out=np.zeros(())), (np.ones(3),), (np.ones(3),))
+        da.jvp(da.plain(lambda x: f(x, out=np.zeros(()))), (np.ones(3),), (np.ones(3),))
+
+
+@pytest.mark.parametrize("f", [np.sum, np.mean, np.max, np.std, np.median])
+def test_out_is_lifted(f) -> None:
+    x, t = np.array([1.0, 3.0, 2.0]), np.array([0.5, -1.0, 2.0])
+    found, expected = (da.jvp(g, (x,), (t,)) for g in (lambda x: f(x, out=np.zeros(())), f))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore:vmap:dualad.errors.PerformanceNote")
