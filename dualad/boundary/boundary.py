@@ -49,16 +49,20 @@ def run(f, args, kwargs, writable=False):
     if kwargs or hasattr(f, "filled"):
         again = Rerun(f, args, kwargs)
     else:
-        for a in args:
-            if not isinstance(a, Tracer):
+        for a in args:  # most often all are tensors of one transform
+            if not isinstance(a, Tracer) or a.level is not args[0].level:
                 again = Rerun(f, args, kwargs)
                 break
     lift = None if running.get() else ABOVE.lift(f)
     try:
         if lift is None:
-            return _run_writable(f, args, kwargs, again, writable)
-        with lift:
-            return _run_writable(f, args, kwargs, again, writable)
+            out = _run_writable(f, args, kwargs, again, writable)
+        else:
+            with lift:
+                out = _run_writable(f, args, kwargs, again, writable)
+        if again is not None:
+            again.release()
+        return out
     except (Exception, SwallowedRefusals) as error:
         if running.get() or not (isinstance(error, SwallowedRefusals) or _may_be_cured(error)):
             raise

@@ -91,7 +91,7 @@ class Rerun:
         Arrays of up to this number of entries are kept.
     """
 
-    __slots__ = ("_f", "_fill", "_given", "_leaves", "_tree", "arrays")
+    __slots__ = ("_f", "_fill", "_given", "_leaves", "_tensors", "_tree", "arrays")
 
     def __init__(self, f: Callable, args: Any, kwargs: dict, largest: float = _SMALL) -> None:
         #: arrays that a buffer could stand for
@@ -102,6 +102,8 @@ class Rerun:
         for x in self._given:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
                 self.arrays[id(x)] = _Kept(x, largest)
+        #: tensors, each with the level that it has
+        self._tensors = [(x, x.level) for x in self._given if isinstance(x, Tracer)]
         self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._given] if self.arrays else self._given
 
     def restore(self) -> None:
@@ -112,7 +114,7 @@ class Rerun:
     def rewind(self) -> bool:
         """Put all arguments back as they were; say whether that could be done."""
         self.restore()
-        tensors = [x for x in self._given if isinstance(x, Tracer)]
+        tensors = [x for x, _ in self._tensors]
         done = all([_rewind(x) for x in tensors])
         for x in tensors if done else ():
             x.level.objects = False  # entries of the abandoned run are no reason to refuse anything in the next
@@ -125,6 +127,16 @@ class Rerun:
                   for x in self._leaves]  # fmt: skip
         args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
+
+    def release(self) -> None:
+        """Give tensors of the transforms around this one back as they were, where its own values were written to them.
+
+        So it is with plain arrays, for which a buffer is written to.
+        """
+        own = max([level.number for _, level in self._tensors], default=0)
+        for x, level in self._tensors:
+            if x.level is not level and level.number < own <= x.level.number:
+                _rewind(x)
 
     def check(self) -> None:
         """Raise if the function wrote to memory that it has by two names, of which one can't have seen it."""

@@ -158,3 +158,22 @@ def test_what_is_outside_is_done_each_time() -> None:
     base = np.ones(3)
     da.grad(f)(X, base)
     assert log == [0, 1] and base.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_compiled_gradient_leaves_the_arguments_of_others_as_they_were():
+    """What a function writes into an argument of a transform around it is its own, as it is into a plain array."""
+
+    def f(x, y):
+        y[0] = x[0] * 2
+        return np.sum(x * y)
+
+    x, y = np.array([1.0, 2.0]), np.ones(2)
+    for slope in (da.grad(f), da.jit(da.grad(f)), da.jit(lambda x, y: da.value_and_grad(f)(x, y)[1])):
+        for _ in range(2):
+            np.testing.assert_array_equal(slope(x, y), [4.0, 1.0])
+            np.testing.assert_array_equal(y, [1.0, 1.0])
+    slope, after = da.jit(lambda x, y: (da.grad(f)(x, y), y * 2))(x, y)
+    np.testing.assert_array_equal(slope, [4.0, 1.0])
+    np.testing.assert_array_equal(after, [2.0, 2.0])
+    lanes = da.jit(da.vmap(lambda v, y: f(v, y), in_axes=(0, None)))(np.stack([x, 2 * x]), y)
+    np.testing.assert_array_equal(lanes, [4.0, 12.0])
