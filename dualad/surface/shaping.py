@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, Shape
 from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
-from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, order_of, writer
+from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, order_of, record, writer
 from ..memory.order import convert_like_numpy, second
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
@@ -28,7 +28,10 @@ def broadcast_to(array: Array, shape: Shape, subok: bool = False) -> Array:
     array = operand(array)
     if np.broadcast_shapes(array.shape, shape) != shape:
         raise ValueError(f"could not broadcast an array of shape {array.shape} to shape {shape}")
-    return apply_view(shaping.broadcast_to, array, {"shape": shape})
+    out = apply_view(shaping.broadcast_to, array, {"shape": shape})
+    if isinstance(array, Tracer) and out is not array and is_scalar(array):  # NumPy's is of an array that nobody has
+        record(out).strides = (0,) * len(shape)
+    return out
 
 
 @function(np.reshape)

@@ -189,3 +189,15 @@ def test_item_and_tolist_of_whole_numbers_are_refused_in_programs(dtype):
     for f in (lambda x: np.roll(x.tolist(), 1), lambda x: x.item(0) + np.int8(1)):
         with pytest.raises(ConversionError, match=r"item|tolist"):
             da.jit(f)(x)
+
+
+def test_a_number_that_was_broadcast_has_one_entry_in_memory():
+    """``ravel`` of it is a copy, in programs too: what is written there is not seen."""
+
+    def f(y):
+        pair = np.broadcast_to(y, (2,))
+        pair.ravel()[...] = 5.0
+        return np.sum(pair * y)
+
+    for slope in (da.grad(f), da.grad(da.jit(f)), da.jit(da.grad(f)), lambda y: da.vmap(da.grad(f))(np.array([y]))[0]):
+        assert slope(0.5) == 2.0
