@@ -7,6 +7,7 @@ tensors that it holds are plain as well (``rules/closures.py``). Not for: what a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,6 +82,11 @@ class Closed:
         if self.avals is not None:
             return lambda *x: f(*x, *args)
         return lambda *x: refuse_captured(f(*x, *args), self.where, self.name)
+
+    def apart(self, inputs: Sequence) -> tuple[Callable, tuple]:
+        """Return the function, the user's own if it reads no tensors, and plain values of its other arguments."""
+        is_own = self.avals is not None and not self.captures
+        return (self._f, tuple(self._fill(inputs))) if is_own else (functools.partial(self, inputs), ())
 
     def close(self, body: Any, reads: Sequence[int]) -> None:
         """Take the program in place of the function."""

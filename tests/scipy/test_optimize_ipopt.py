@@ -6,6 +6,7 @@ it was told first, and then asks SciPy. Not for: derivatives of minima (`test_op
 
 from __future__ import annotations
 
+import signal
 import sys
 import types
 import warnings
@@ -117,6 +118,11 @@ def method(request, monkeypatch):
     return request.param
 
 
+def is_of_the_tests():
+    """Whether the solver is that of the tests."""
+    return getattr(sys.modules.get("cyipopt"), "Problem", None) is Problem
+
+
 @pytest.fixture
 def own(monkeypatch):
     """The solver of the tests, under the name of Ipopt."""
@@ -180,6 +186,27 @@ def test_all_kinds_of_constraints(method) -> None:
     assert c[5] <= 1 + 1e-6 and c[6] >= 0.5 - 1e-6 and np.isclose(out.x[0], 2.0)
 
 
+def test_constraints_that_are_none_linear_or_redundant(method) -> None:
+    """Nothing at all, a matrix between functions, and the same limit twice."""
+    fun, x0 = lambda x: np.sum((x - [1.0, 2.0, 3.0]) ** 2), np.zeros(3)
+    solve = lambda *held: optimize.minimize(fun, x0, constraints=list(held), method=method, tol=1e-9)
+    none = scipy.optimize.NonlinearConstraint(lambda x: x[:0], 0, 0)
+    out = solve(none)
+    np.testing.assert_allclose(out.x, [1, 2, 3], atol=1e-6)
+    assert out.multipliers.shape == (0,)
+    square = scipy.optimize.NonlinearConstraint(lambda x: x[:1] ** 2, 0, 0.25)
+    line = scipy.optimize.LinearConstraint(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]), -np.inf, [3.0, 9.0])
+    product = {"type": "ineq", "fun": lambda x: x[1] * x[2]}
+    out = solve(square, line, product)
+    np.testing.assert_allclose(out.x, [0.5, 1, 2], atol=1e-5)
+    np.testing.assert_allclose(out.constr, [0.25, 3, 2, 2], atol=1e-5)
+    np.testing.assert_allclose(out.multipliers, [-1, -2, 0, 0], atol=1e-4)
+    np.testing.assert_allclose(solve(line, none).x, [1, 1, 2], atol=1e-5)
+    if not is_of_the_tests():  # for SLSQP that is singular
+        equal = scipy.optimize.LinearConstraint(np.ones((1, 3)), 3, 3)
+        np.testing.assert_allclose(solve(equal, equal).x, [0, 1, 2], atol=1e-5)
+
+
 def test_without_constraints_and_with_arguments(method) -> None:
     out = optimize.minimize(lambda x, a: np.sum((x - a) ** 4 + (x - a) ** 2), np.zeros(3), (3.0,), method.upper())
     np.testing.assert_allclose(out.x, 3, atol=1e-5)
@@ -231,6 +258,76 @@ def test_errors_and_interrupts(method) -> None:
     given = {"jac": interrupted, "hess": scipy.optimize.BFGS(), "callback": lambda xk: pressed.append(xk)}
     out = optimize.minimize(lambda x: np.sum(x**4), np.array([1.0, 2.0]), method=method, **given)
     assert not out.success and len(pressed) == 2 and np.all(np.isfinite(out.x))
+
+
+def test_a_point_without_a_value_is_stepped_back_from(method) -> None:
+    """NaN, and arithmetic that fails, outside of where the objective is defined."""
+    if is_of_the_tests():
+        pytest.skip("SLSQP's line search knows no NaN")
+    bad = []
+
+    def inverse(x):
+        if not bad and np.asarray(x)[0] > 1e3:  # where the first step goes
+            bad.append(x)
+            raise ZeroDivisionError
+        return np.sum(np.log(x) ** 2 + (x - 1) ** 2) - 1e-3 * np.sum(np.sqrt(x))
+
+    with np.errstate(all="ignore"):
+        for x0 in (np.array([0.01, 30.0]), np.array([1e-6, 1e-6])):
+            out = optimize.minimize(inverse, x0, method=method)
+            assert out.success
+            np.testing.assert_allclose(out.x, 1, atol=1e-2)
+        out = optimize.minimize(lambda x: np.sum(np.log(x)), -np.ones(2), method=method)
+    assert not out.success
+
+
+@pytest.mark.parametrize("name", ["ipopt"])
+def test_the_derivative_checker_of_the_solver_finds_nothing(name, capfd) -> None:
+    pytest.importorskip("cyipopt")
+    n = 12
+    held = [
+        scipy.optimize.NonlinearConstraint(lambda x: x[1:] * np.sin(x[:-1]) + x[0] ** 3, -1, np.inf),
+        scipy.optimize.LinearConstraint(ss.eye_array(n, format="csr")[::3], -5, 5),
+        {"type": "eq", "fun": lambda x: np.exp(x[3]) - x[4] ** 2},
+    ]
+    fun = lambda x: np.sum(x**4) + np.prod(x[:3]) + x[5] * np.tanh(x[-1])
+    options = {
+        "derivative_test": "second-order",
+        "derivative_test_perturbation": 1e-6,
+        "print_level": 5,
+        "max_iter": 0,
+    }
+    optimize.minimize(fun, np.linspace(0.3, 1.4, n), method=name, constraints=held, options=options)
+    assert "No errors detected by derivative checker" in capfd.readouterr().out
+
+
+def test_an_interrupt_gives_the_last_iterate(method) -> None:
+    """The signal comes while the solver, a callback or a function of the user's runs."""
+    for where in range(3):
+        seen: list = []
+
+        def follow(xk, where=where, seen=seen):
+            seen.append(xk)
+            if where == 0 and len(seen) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+        def slope(x, where=where, seen=seen):
+            if where == 1 and len(seen) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return 4 * x**3
+
+        def value(x, where=where, seen=seen):
+            if where == 2 and len(seen) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return float(np.sum(np.asarray(x) ** 4))
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            given = {"jac": slope, "hess": scipy.optimize.BFGS(), "callback": follow, "method": method}
+            out = optimize.minimize(value, np.array([1.0, 2.0]), **given)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert not out.success and np.all(np.isfinite(out.x)) and 0 < np.sum(out.x**4) < 17
 
 
 def test_the_minimum_is_differentiated(method) -> None:
@@ -309,3 +406,61 @@ def test_what_the_function_reads_may_change_while_it_is_minimized(method) -> Non
 
     fun = lambda x: np.sum((x - goal[0]) ** 4 + (x - goal[0]) ** 2)
     np.testing.assert_allclose(optimize.minimize(fun, np.full(2, 5.0), method=method, callback=follow).x, 3, atol=1e-5)
+
+
+# ── what is compiled once ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def traces(caplog, solve):
+    """Return the result of a search, and how many functions were traced for it."""
+    caplog.clear()
+    with caplog.at_level("INFO", logger="dualad"):
+        out = solve()
+    return out, sum([r.getMessage().startswith("[DAL001]") for r in caplog.records])
+
+
+def test_another_start_and_other_numbers_compile_nothing(method, caplog) -> None:
+    fun = lambda x, a, power: np.sum(a * (x - 1) ** power) + np.sum(x**2)
+    held = {"type": "eq", "fun": lambda x, total: np.sum(x**3, keepdims=True) - total}
+
+    def solve(x0, a, total, power=2, matrix=((1.0, 0.0, 0.0),)):
+        line = scipy.optimize.LinearConstraint(np.array(matrix), -np.inf, 5)
+        given = {"constraints": [{**held, "args": (total,)}, line], "method": method, "tol": 1e-10}
+        return optimize.minimize(fun, x0, (a, power), **given)
+
+    _, first = traces(caplog, lambda: solve(np.full(3, 0.5), np.ones(3), 3.0))
+    assert first >= 5
+    out, more = traces(
+        caplog, lambda: solve(np.full(3, 0.7), np.array([1.0, 1.0, 5.0]), 4.0, matrix=((0.0, 1.0, 0.0),))
+    )
+    assert more == 0
+    np.testing.assert_allclose(np.sum(out.x**3), 4, atol=1e-4)
+    np.testing.assert_allclose(np.diff(out.jac / out.x**2), 0, atol=1e-4)
+    assert abs(out.x[2] - out.x[0]) > 1e-3
+    assert traces(caplog, lambda: solve(np.full(3, 0.5), np.ones(3), 3.0, power=4))[1] > 0
+    assert traces(caplog, lambda: solve(np.full(3, 0.5), 2.0, 3.0))[1] > 0
+
+
+def test_kept_code_follows_what_the_functions_read(method) -> None:
+    scale, places = 1.0, np.array([0, 1])
+
+    def fun(x, places, kind):
+        return np.sum((x[places] - scale) ** 2) + (np.sum(x**4) if kind > 0.5 else 0.01 * np.sum(x**2))
+
+    class Held:
+        limit = 0.1
+
+        def part(self, x):
+            return x[2:] - self.limit
+
+    held = Held()
+    solve = lambda kind: optimize.minimize(
+        fun, np.full(3, 0.4), (places, kind), method, tol=1e-10,
+        constraints=scipy.optimize.NonlinearConstraint(held.part, 0, np.inf),
+    ).x  # fmt: skip
+    np.testing.assert_allclose(solve(0.0), [1 / 1.01, 1 / 1.01, 0.1], atol=1e-5)
+    scale, held.limit = 2.0, 0.2
+    np.testing.assert_allclose(solve(0.0), [2 / 1.01, 2 / 1.01, 0.2], atol=1e-5)
+    assert solve(1.0)[0] < 1  # the number is branched on
+    places[1] = 2
+    np.testing.assert_allclose(solve(0.0), [2 / 1.01, 0.0, 2 / 1.01], atol=1e-5)

@@ -148,7 +148,8 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Constraints 
         return np.concatenate(low), np.concatenate(high)
 
     plain = lambda values, call: [p.plain(values, call) for p in parts]
-    return Constraints(sum([p.size for p in parts]), value, limits, plain)
+    apart = lambda values: [x for p in parts for x in p.apart(values)]
+    return Constraints(sum([p.size for p in parts]), value, limits, plain, apart)
 
 
 def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
@@ -162,8 +163,9 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
             matrix, low, high = fill(values)
             return so.LinearConstraint(matrix.toarray() if ss.issparse(matrix) else matrix, low, high, c.keep_feasible)
 
-        times = lambda x, values: fill(values)[0] @ x
-        return Constraints(np.shape(A)[0], times, lambda values: fill(values)[1:], linear)
+        times, size = lambda x, values: fill(values)[0] @ x, np.shape(A)[0]
+        apart = lambda values: [(size, None, fill(values)[0])]
+        return Constraints(size, times, lambda values: fill(values)[1:], linear, apart)
     if not isinstance(c, so.NonlinearConstraint):
         raise ArgumentError(
             f"{inputs.where}: a constraint of type {type(c).__name__}.", "it is none of the ways to write one",
@@ -186,7 +188,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
         )  # fmt: skip
 
-    return Constraints(size, value, fill, plain)
+    return Constraints(size, value, fill, plain, lambda values: [(size, *closed.apart(values))])
 
 
 def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
@@ -201,7 +203,8 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
             out["jac"] = call.derivative(c["jac"], own, values, lambda: call.jacobian_of(lambda x: value(x, values)))
         return out
 
-    return Constraints(size, value, lambda values: (0.0, high), plain)
+    apart = lambda values: [(size, *closed.apart(values))]
+    return Constraints(size, value, lambda values: (0.0, high), plain, apart)
 
 
 def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any, Callable, int]:

@@ -4,16 +4,15 @@ The gradient of the objective f, the Jacobian of the constraints c and the lower
 
     σ f(x) + Σ μᵢ cᵢ(x)
 
-are prepared once, for the structure that the solver asks for first, and fill its entries from then on. The solver's
-multipliers μ are those of f + μᵀc; ours, as everywhere here, those of f − λᵀc: λ = −μ. Not for: what constraints are
-written as (``constraints.py``), or derivatives of the answer (``stationary.py``).
+fill a structure that the solver asks for first (``nonlinear.py``). The solver's multipliers μ are those of f + μᵀc;
+ours, as everywhere here, those of f − λᵀc: λ = −μ. Not for: what constraints are written as (``constraints.py``), or
+derivatives of the answer (``stationary.py``).
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -22,10 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
-from ...core.above import ABOVE
-from ...errors import ArgumentError, PerformanceNote, SparsityError
-from ...vjp_via_transpose import grad
-from .problem import SolverCall, compiled
+from ...errors import ArgumentError, SparsityError
+from .nonlinear import Matrix, Rows, model_of
+from .problem import SolverCall
 from .stationary import Constraints, Limits
 
 __all__ = ["SOLVERS", "solve_by"]
@@ -57,14 +55,18 @@ class _Callbacks(SimpleNamespace):
         self.current: Callable[[], dict | None] = lambda: None
 
     def add(self, name: str, f: Callable, bad: Any) -> None:
-        """Let the solver call a function; ``bad`` is its value when it was interrupted, which ends the search."""
-        guarded = self._call.guard(f)
+        """Let the solver call a function.
+
+        ``bad`` is its value where it can't be computed, from which the solver steps back, and when it was interrupted,
+        which ends the search.
+        """
+        guarded = self._call.guard(_or(bad, f))
 
         def function(x: np.ndarray, *more: Any) -> Any:
-            self.counts[name] += 1
-            if name == "gradient":
-                self._x = x.copy()
             try:
+                self.counts[name] += 1
+                if name == "gradient":
+                    self._x = x.copy()
                 return guarded(np.array(x), *more)
             except KeyboardInterrupt:
                 self._stopped = True
@@ -72,17 +74,12 @@ class _Callbacks(SimpleNamespace):
 
         setattr(self, name, function)
 
-    def fill(self, name: str, derivative: Any, *at: Any) -> None:
-        """Let the solver fill a sparse matrix, whose structure is that of the derivative at a point."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PerformanceNote)  # that a small matrix is dense is no news here
-            derivative.prepare(*at)
-        structure = derivative.structure()
-        entries = compiled(derivative.data, *at)
+    def fill(self, name: str, matrix: Matrix | Rows, entries: Callable) -> None:
+        """Let the solver fill a sparse matrix."""
 
         def values(x: np.ndarray, *more: Any) -> Any:
             found = entries(x, *more)
-            if len(found) != len(structure[0]):
+            if len(found) != len(matrix.rows):
                 raise SparsityError(
                     f"{self._call.where}: the structure of the {name} has changed from one point to another.",
                     "the solver is told at the start which entries there are, and the function takes another branch",
@@ -90,8 +87,8 @@ class _Callbacks(SimpleNamespace):
                 )
             return found
 
-        setattr(self, f"{name}structure", lambda: structure)
-        self.add(name, values, np.full(len(structure[0]), np.nan))
+        setattr(self, f"{name}structure", lambda: (matrix.rows, matrix.columns))
+        self.add(name, values, np.full(len(matrix.rows), np.nan))
 
     def intermediate(self, mode: int, iteration: int, value: float, *numbers: Any) -> bool:
         """Tell the user's callback where the search has come to; return whether it goes on."""
@@ -119,31 +116,29 @@ def solve_by(
     options = {_NAMES.get(k, k): v for k, v in (options or {}).items()}
     before = options.pop("warm_start", None)
     n, m = x0.size, 0 if held is None else held.size
-    value = lambda x: call.value(x, values)
+    quasi = isinstance(call.hess, so.HessianUpdateStrategy)
+    options.setdefault("hessian_approximation", "limited-memory" if quasi else "exact")
+    parts = [] if held is None else held.apart(values)
+    curved = [(f, args) for _, f, args in parts if f is not None]
+    model, numbers = model_of(call.where, call.pair is not None, [call.own_fun.apart(values), *curved], x0)
     back = _Callbacks(call, callback)
     given = call.own_jac or call.pair
     own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
-    f, slope = compiled(value, x0), own if given else compiled(grad(value), x0)
-    back.add("objective", lambda x: float(f(x)), np.nan)
+    slope = own if given else (lambda x: model.gradient(x, *numbers))
+    back.add("objective", lambda x: float(model.value(x, *numbers)), np.nan)
     back.add("gradient", lambda x: np.reshape(slope(x), (n,)), np.full(n, np.nan))
     limits: dict[str, Any] = {}
+    rows = np.zeros(0, int)
     if m:
         assert held is not None
-        c = lambda x: held.value(x, values)
-        g = compiled(c, x0)
-        back.add("constraints", g, np.full(m, np.nan))
-        back.fill("jacobian", ABOVE.sparse_jacobian(c), x0)
+        c = Rows(model, parts, x0, numbers)
+        back.add("constraints", c.values, np.full(m, np.nan))
+        back.fill("jacobian", c, c.entries)
         low, high = held.limits(values)
-        limits = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}
-    quasi = isinstance(call.hess, so.HessianUpdateStrategy)
-    options.setdefault("hessian_approximation", "limited-memory" if quasi else "exact")
+        limits, rows = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}, c.curved
     if options["hessian_approximation"] == "exact":
-
-        def lagrangian(x: Any, multipliers: Any, factor: Any) -> Any:
-            out = factor * value(x)
-            return out + np.sum(multipliers * c(x)) if m else out
-
-        back.fill("hessian", ABOVE.sparse_hessian(lagrangian, triangle="lower"), x0, np.ones(m), 1.0)
+        H = model.matrix("hessian", x0, np.ones(len(rows)), 1.0, *numbers)
+        back.fill("hessian", H, lambda x, multipliers, factor: H.data(x, multipliers[rows], factor, *numbers))
     low, high = (np.full(n, -np.inf), np.full(n, np.inf)) if box.limits is None else box.limits(values)
     limits |= {"lb": np.array(low, float), "ub": np.array(high, float)}
     problem = package.Problem(n=n, m=m, problem_obj=back, **limits)
@@ -165,6 +160,18 @@ def solve_by(
         nhev=back.counts["hessian"], constr=np.array(info["g"]), multipliers=-np.array(info["mult_g"]),
         lower_multipliers=np.array(info["mult_x_L"]), upper_multipliers=np.array(info["mult_x_U"]),
     )  # fmt: skip
+
+
+def _or(bad: Any, f: Callable) -> Callable:
+    """Return a function that is ``bad`` where arithmetic fails."""
+
+    def function(*at: Any) -> Any:
+        try:
+            return f(*at)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            return bad
+
+    return function
 
 
 def _multipliers(before: Any) -> dict[str, np.ndarray]:

@@ -13,14 +13,15 @@ import numpy as np
 import scipy.optimize as so
 
 from ...core.tracer import Tracer
-from ...errors import ShapeError
 from ...jacobians.hessian import hvp
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
+from ..closures import Closed
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
 from .ipopt import SOLVERS, solve_by
+from .nonlinear import one_number
 from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, solves, start_of
 from .stationary import Constraints, Limits, optimum
 
@@ -51,13 +52,12 @@ class Objective(SolverCall):
 
     def value(self, x: Any, inputs: Sequence) -> Any:
         """Return the objective at x."""
-        out = operand(self.fun(inputs, x))
-        if np.size(out) != 1:
-            raise ShapeError(
-                f"{self.where}: the function returned an array of shape {np.shape(out)}.", "it returns one number",
-                "minimize a sum, or return the root of one equation",
-            )  # fmt: skip
-        return np.reshape(out, ())
+        return one_number(self.fun(inputs, x), self.where)
+
+    @property
+    def own_fun(self) -> Closed:
+        """The user's function, which returns a pair if ``jac`` is true."""
+        return self.fun if self.pair is None else self.pair
 
     def ended_by_rounding(self, out: Any, inputs: Sequence, box: Limits) -> bool:
         """Whether a line search failed at a gradient that satisfies SciPy's default tolerance."""

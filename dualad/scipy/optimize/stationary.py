@@ -58,13 +58,15 @@ class Constraints(NamedTuple):
     """Constraints ``low ≤ c(x) ≤ high``, one or all of them, in one vector of ``size`` numbers.
 
     ``value(x, inputs)`` returns c, ``limits(inputs)`` the pair of low and high, and ``plain(inputs, call)`` what SciPy
-    is given of them, where it takes constraints.
+    is given of them, where it takes constraints. ``apart(inputs)`` lists what they are made of: (size, function, its
+    arguments), and (size, None, matrix) of linear ones.
     """
 
     size: int
     value: Callable[[Any, Sequence], Any]
     limits: Callable[[Sequence], tuple[Any, Any]]
     plain: Callable[[Sequence, SolverCall], Any] | None = None
+    apart: Callable[[Sequence], list[tuple]] = lambda inputs: []
 
 
 class Optimum(NamedTuple):
