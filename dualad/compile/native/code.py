@@ -6,6 +6,7 @@ Not for: what operators mean (``operators.py``), or running anything (``engine.p
 from __future__ import annotations
 
 import functools
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -227,7 +228,7 @@ def _words(dtype: np.dtype, width: int) -> tuple[str, str, str, str, str]:
     lane = element(dtype)
     wide = lambda t: t if width == 1 else f"<{width} x {t}>"
     short = {"double": "f64", "float": "f32"}.get(lane, lane)
-    return lane, wide(lane), wide("i1"), wide("i64"), short if width == 1 else f"v{width}{short}"
+    return lane, wide(lane), wide("i1"), wide(f"i{8 * dtype.itemsize}"), short if width == 1 else f"v{width}{short}"
 
 
 class Lanes:
@@ -312,7 +313,7 @@ class Lanes:
     def is_nan(self, x: str) -> str:
         return self.compare("uno", x, x)
 
-    # ── the bits of float64 numbers ──────────────────────────────────────────────────────────────────────────────
+    # ── the bits of floats ───────────────────────────────────────────────────────────────────────────────────────
 
     def as_bits(self, x: str) -> str:
         return self.code.value(f"bitcast {self.type} {self._at(x)} to {self.bits}")
@@ -351,6 +352,10 @@ class Lanes:
         for i, x in enumerate(lanes):
             out = self.code.value(f"insertelement {self.type} {out}, {self.lane} {x}, i64 {i}")
         return out
+
+    def literals(self, x: str) -> list[str] | None:
+        """Return the lanes of a vector that is written out; None of another."""
+        return re.findall(rf"{self.lane} ([^ ,>]+)", x) if x.startswith("<") else None
 
     def across(self, x: str) -> str:
         """Return the sum of eight lanes, neighbours first, as NumPy adds them."""

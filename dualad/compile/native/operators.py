@@ -16,7 +16,7 @@ import numpy as np
 from ...core.aval import Aval, is_weak, result_dtype
 from ..whole_numbers import fits
 from . import maths
-from .code import Code, Lanes
+from .code import Code, Lanes, literal
 
 __all__ = [
     "ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "combiner", "computed_in", "convert", "elementwise",
@@ -80,7 +80,14 @@ def _bits(word: str) -> Callable[[Lanes, str, str], str]:
 def _strong_product(b: Lanes, t: str, d: str) -> str:
     if t == b.constant(0.0):  # of a basis
         return b.call("copysign", t, d)
-    return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
+    if (lanes := b.literals(t)) is None:
+        return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
+    # Beside a zero, d is the zero of its sign. Between zeros and ones, as in the rows of a basis, that is all.
+    zeros, ones = [{literal(x, b.dtype) for x in some} for some in ((0.0, -0.0), (0.0, 1.0))]
+    word, sign = f"i{8 * b.dtype.itemsize}", -1 << (8 * b.dtype.itemsize - 1)
+    kept = ", ".join([f"{word} {sign if x in zeros else -1}" for x in lanes])
+    kept = b.from_bits(b.on_bits("and", b.as_bits(d), f"<{kept}>"))
+    return kept if ones.issuperset(lanes) else b.mul(t, kept)
 
 
 # ── the type that an operator computes in, of the common type of its arguments and that of its result ────────────

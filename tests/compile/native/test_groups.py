@@ -18,6 +18,7 @@ from dualad.compile.native import groups, operators
 from dualad.compile.native.maths import FUNCTIONS
 from dualad.compile.tracing import EffectWarning
 from dualad.errors import CompilerFaultWarning
+from dualad.ops.kinds import scale
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
@@ -32,7 +33,7 @@ def same(f, *args, exact: bool = True, all_native: bool = True) -> None:
         assert a.shape == b.shape and a.dtype == b.dtype
         if exact:
             assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-            assert np.array_equal(np.signbit(a), np.signbit(b)) or np.isnan(a).any()
+            assert np.array_equal(np.signbit(a) & ~np.isnan(a), np.signbit(b) & ~np.isnan(b))
         else:
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
     if all_native:
@@ -116,6 +117,15 @@ def test_powers(n: float) -> None:
         expected = np.power(x, float(n))
         found = da.jit(lambda x: x ** float(n) * 1)(x)
     np.testing.assert_allclose(found, expected, rtol=2e-15, atol=5e-324)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("known", [[0.0, 1.0], [0.0, -0.0, 1.0, -1.0, 2.5, np.inf, np.nan]])
+def test_strong_zeros_that_are_known(known: list[float], dtype: type) -> None:
+    factors = np.array([2.5, -3.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40], dtype)
+    for shift in range(len(factors)):  # each beside each, in every lane and at the end of a vector
+        t = np.resize(np.array(known, dtype), len(factors) + 3)
+        same(lambda d, t=t: scale(t, d), np.resize(np.roll(factors, shift), len(t)))
 
 
 def test_strong_zeros() -> None:
