@@ -5,6 +5,7 @@ Not for: the content of any output.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -13,7 +14,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TextIO
 
 __all__ = ["Progress", "Timed", "aligned", "colour", "seen_length", "uses_colour", "width"]
@@ -84,7 +85,7 @@ class Progress:
         self.prefix = ""
         self.tqdm: Any = None
         if self.live and of and importlib.util.find_spec("tqdm") is not None:
-            self.tqdm = importlib.import_module("tqdm.auto").tqdm(total=total, desc=of, leave=True)
+            self.tqdm = importlib.import_module("tqdm.auto").tqdm(total=total or None, desc=of, leave=True)
 
     def __enter__(self) -> Progress:
         return self
@@ -112,6 +113,20 @@ class Progress:
         else:
             self(self._taken() if self.of else text)
 
+    def counting(self, f: Callable, share: Callable[..., float] | None = None) -> Callable:
+        """Return a function that counts its calls as done, or up to the share of the total that its arguments tell."""
+        if not self.live:
+            return f
+
+        @functools.wraps(f)
+        def counted(*args: Any, **named: Any) -> Any:
+            count = 1 if share is None else int(self.total * share(*args)) - self.done
+            if count > 0:
+                self.advance(count=count)
+            return f(*args, **named)
+
+        return counted
+
     def clear(self) -> None:
         """Remove the line from a terminal."""
         if self.shown:
@@ -129,7 +144,7 @@ class Progress:
         columns = width(self.stream) - 1
         said = f"{self.prefix}{text}"
         if not self.total:
-            return said[:columns]
+            return (f"{self.done} {said}" if self.of else said)[:columns]
         full, empty = "█░" if _can_write("█░", self.stream) else "#."
         length = min(24, max(4, columns // 4))
         filled = length * self.done // self.total

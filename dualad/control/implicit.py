@@ -9,7 +9,6 @@ is found by writing them down once, as bodies of loops are. Not for: solvers, or
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ import optree
 
 from ..base.arguments import check_callable
 from ..base.frames import public
+from ..base.terminal import Progress
 from ..base.tree import flatten, flatten_like, is_array, treedef_outline
 from ..core.above import ABOVE
 from ..core.aval import aval_of
@@ -242,7 +242,7 @@ def custom_root(
 @public
 def fixed_point(
     f: Callable, x0: Any, solve: Callable | None = None, *, args: tuple = (), tolerance: float | None = None,
-    max_steps: int = 1000, tangent_solve: Callable | Literal["sparse"] | None = None,
+    max_steps: int = 1000, tangent_solve: Callable | Literal["sparse"] | None = None, progress: bool = False,
 ) -> Any:  # fmt: skip
     """Solve x = f(x), by iterating or with code of your own, and differentiate the solution.
 
@@ -263,6 +263,8 @@ def fixed_point(
         How many steps it may take.
     tangent_solve : callable or "sparse", optional
         As for :func:`custom_root`; the matrix is that of v ↦ ∂f·v − v.
+    progress : bool
+        Whether to count the iterations on a terminal (``solve`` draws none).
 
     Returns
     -------
@@ -293,7 +295,10 @@ def fixed_point(
     def minus_x(x, out):
         return [cast(o, aval_of(v).dtype) - v for o, v in zip(out, x, strict=True)]
 
-    iterate = functools.partial(_iterate, tolerance=tolerance, max_steps=max_steps)
+    def iterate(f: Callable, x: Any) -> Any:
+        with Progress(quiet=not progress, of="iterations of fixed_point") as bar:
+            return _iterate(bar.counting(f), x, tolerance, max_steps)
+
     return _solve(f, x0, solve or iterate, args, tangent_solve, "fixed_point", minus_x)
 
 

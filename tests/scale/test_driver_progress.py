@@ -1,4 +1,4 @@
-"""A bar on a terminal, tqdm's if it is installed, and silence in a pipe."""
+"""A bar on a terminal, tqdm's if it is installed, and silence in a pipe: of lanes, columns, rows and solvers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.scipy import integrate as si
+from dualad.scipy import optimize as so
 
 
 class Terminal(io.StringIO):
@@ -87,3 +89,45 @@ def test_tqdm_draws_where_it_is_installed(monkeypatch) -> None:
 
 def test_a_traced_map_has_no_bar() -> None:
     assert np.array_equal(da.jacfwd(lambda x: da.map(np.sin, x, progress=True))(np.zeros(2)), np.eye(2))
+
+
+def _minimize(c, **more):
+    return so.minimize(lambda x: np.sum((x - c) ** 4) + np.sum(x**2), np.zeros(2), **more).x[0]
+
+
+def _root(c, **more):
+    return so.root(lambda x: x + np.sin(x) - c, np.zeros(2), **more).x[0]
+
+
+def _bracketed(c, **more):
+    return so.brentq(lambda x: x**3 - c, 0.0, 10.0, **more)
+
+
+def _decay(c, **more):
+    return si.solve_ivp(lambda t, y: -c * y, (0.0, 2.0), [1.0], **more).y[0, -1]
+
+
+def _fixed(c, **more):
+    return da.fixed_point(lambda x: np.cos(c * x), 1.0, **more)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, da.grad, lambda f: lambda c: da.jvp(f, (c,), (1.0,))[1]])
+@pytest.mark.parametrize(
+    ("solve", "said"),
+    [
+        (_minimize, "calls of functions by minimize"),
+        (_root, "calls of functions by root"),
+        (_bracketed, "calls of functions by brentq"),
+        (_decay, " 100/100 percent of solve_ivp"),
+        (_fixed, "iterations of fixed_point"),
+    ],
+)
+def test_solvers_count_on_a_terminal(solve, said, transform, monkeypatch, no_tqdm) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    alone = transform(solve)(0.8)
+    for file, drawn in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", file)
+        assert transform(lambda c: solve(c, progress=True))(0.8) == alone
+        last = file.getvalue().rpartition("\r\033[K")[2]
+        assert (said in last) == drawn
+        assert not last.startswith("0 ")

@@ -118,4 +118,4 @@ def test_derivatives_that_lose_what_they_read() -> None:
 @pytest.mark.parametrize("name", ["brentq", "toms748", "fmin", "fmin_bfgs", "least_squares", "dual_annealing"])
 def test_help_shows_the_parameters_of_scipy(name):
     theirs, ours = (list(inspect.signature(getattr(room, name)).parameters) for room in (so, optimize))
-    assert ours == [*theirs, "require_success", "tangent_solve"]
+    assert ours == [*theirs, "require_success", "tangent_solve", "progress"]

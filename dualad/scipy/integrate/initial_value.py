@@ -15,6 +15,7 @@ import scipy.integrate as si
 from scipy.optimize import OptimizeResult
 
 from ...base.frames import public
+from ...base.terminal import Progress
 from ...control.control_flow import is_traced
 from ...control.linear_solve import cast
 from ...core.aval import aval_of
@@ -69,7 +70,7 @@ def solve_ivp(
     fun: Callable, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple | None = None, *, sensitivity: str = "auto",
     sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None, solver: str = "auto",
-    max_steps: int = 1_000_000, **options: Any,
+    max_steps: int = 1_000_000, progress: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve y' = f(t, y), as ``scipy.integrate.solve_ivp`` does, and differentiate the solution.
 
@@ -100,6 +101,8 @@ def solve_ivp(
         ``"native"`` runs our own compiled loop outside of ``jit`` as well.
     max_steps : int
         How many steps that loop tries before it gives up.
+    progress : bool
+        Whether to draw a bar on a terminal: how far SciPy's solver has come. Our compiled loop draws none.
 
     Returns
     -------
@@ -151,8 +154,9 @@ def solve_ivp(
     if known:
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
-        fun = watch_results(fun, where)
-        return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
+        with _bar(progress) as bar:
+            fun = bar.counting(watch_results(fun, where), _share_of(t_span))
+            return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
     sens_tol = "state" if sensitivity == "steps" else sens_tol
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
@@ -167,10 +171,19 @@ def solve_ivp(
             "write args=(value,), with a comma",
         )  # fmt: skip
     times = None if t_eval is None else operand(t_eval) * 1.0
-    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings)
+    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings, progress)
     if ours and not call.is_staged:
         call.rows = rows
     return call.result(t0, t1, times, y0, dense_output)
+
+
+def _bar(progress: bool) -> Progress:
+    return Progress(total=100, quiet=not progress, of="percent of solve_ivp")
+
+
+def _share_of(span: Any) -> Callable[..., float]:
+    """Return the function of time, and more, that is how much of a span lies behind it."""
+    return lambda t, *_: (t - span[0]) / (span[1] - span[0]) if span[1] != span[0] else 1.0
 
 
 class _Call:
@@ -178,9 +191,9 @@ class _Call:
 
     def __init__(
         self, fun: Callable, ends: Sequence, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict,
-        settings: Settings,
+        settings: Settings, progress: bool,
     ) -> None:  # fmt: skip
-        where, n, inputs = settings.where, y0.shape[0], Inputs(settings.where)
+        where, n, inputs, self.progress = settings.where, y0.shape[0], Inputs(settings.where), progress
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.functions, self.theta, self.fill = event_list(events), inputs.arrays, inputs.add(args)
         finish = lambda out, name: number(out, where, name)
@@ -199,9 +212,10 @@ class _Call:
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
     ) -> Any:  # fmt: skip
         """Have SciPy solve it on plain arrays."""
-        with calling_scipy():
+        with calling_scipy(), _bar(self.progress) as bar:
+            f = bar.counting(self.f.plain(values), _share_of((t0, t1)))
             return si.solve_ivp(
-                self.f.plain(values), (t0, t1), y0, solver_of(self.settings.method), times, dense,
+                f, (t0, t1), y0, solver_of(self.settings.method), times, dense,
                 self._events(values) if events else None, **self._options(y0, values),
             )  # fmt: skip
 

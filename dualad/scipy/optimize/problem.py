@@ -13,6 +13,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ import scipy.optimize as so
 
 from ...base.frames import public, user_level
 from ...base.log import log
+from ...base.terminal import Progress
 from ...base.tree import flatten
 from ...boundary.boundary import running
 from ...control.factored_solve import solve_factored
@@ -83,7 +85,14 @@ def solves(original: Callable, words: str | None = None) -> Callable:
 
         @functools.wraps(ours)
         @public
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: Any, progress: bool = False, **kwargs: Any) -> Any:
+            if progress:
+                with Progress(of=f"calls of functions by {name}") as bar:
+                    token = _bar.set(bar)
+                    try:
+                        return function(*args, **kwargs)
+                    finally:
+                        _bar.reset(token)
             given = (*args, *kwargs.values())
             is_ours = is_own(*given, *inside(given)) or any([type(x) is str and x.lower() in _METHODS for x in given])
             if is_ours or running.get() or tracer_in(*given) is not None:
@@ -91,12 +100,17 @@ def solves(original: Callable, words: str | None = None) -> Callable:
                     return ours(*args, **kwargs)
                 except SciPys:
                     pass
-            return original(*args, **{k: v for k, v in kwargs.items() if k not in _OURS})
+            kwargs = {k: v for k, v in kwargs.items() if k not in _OURS}
+            if (bar := _bar.get()) is not None:
+                args = tuple([bar.counting(x) if i == 0 and callable(x) else x for i, x in enumerate(args)])
+                kwargs = {k: bar.counting(v) if k in _FUNCTIONS else v for k, v in kwargs.items()}
+            return original(*args, **kwargs)
 
         function.__doc__ = (
             f"{words or inspect.getdoc(ours)}\n\nParameters and results are those of ``scipy.optimize.{name}``, and"
             " two more for traced calls: ``require_success=False`` takes an answer that has not converged,\n"
-            "``tangent_solve`` is as for :func:`dualad.custom_root`.\n"
+            "``tangent_solve`` is as for :func:`dualad.custom_root`. ``progress=True`` counts on a terminal the\n"
+            "calls of the functions that the solver is given.\n"
         )
         if "given" in inspect.signature(ours).parameters:  # it takes SciPy's arguments as they come
             function.__signature__ = _with_ours(inspect.signature(original))
@@ -137,7 +151,11 @@ def inside(given: Sequence) -> list:
 #: methods that SciPy does not have
 _METHODS = ("ipopt", "pounce")
 #: the parameters that SciPy does not have, and what they are by default
-_OURS = {"require_success": True, "tangent_solve": None}
+_OURS = {"require_success": True, "tangent_solve": None, "progress": False}
+#: what SciPy calls the function that a solver is given first
+_FUNCTIONS = ("fun", "f", "func", "F")
+#: where the calls of the solver that is running are counted
+_bar: ContextVar[Progress | None] = ContextVar("dualad_solver_bar", default=None)
 
 
 def start_of(x: Any) -> Any:
@@ -195,6 +213,8 @@ class SolverCall:
 
     def guard(self, f: Callable) -> Callable:
         """Return a function for SciPy to call, whose first error is noted."""
+        bar = _bar.get()
+        f = f if bar is None else bar.counting(f)
 
         def function(*args: Any) -> Any:
             try:
