@@ -17,7 +17,7 @@ from ..base.frames import public
 from ..base.tree import is_array, tree_map
 from ..core.aval import Aval
 from ..errors import ArgumentError
-from ..jacobians.basis import split_last
+from ..jacobians.call import split_last
 from ..transforms.linearize import Linear, linearize
 from ..vjp_via_transpose import gradients, linear_transpose
 from ..vmap import vmap

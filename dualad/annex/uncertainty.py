@@ -18,7 +18,7 @@ from ..batched import Batched
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
-from ..jacobians.basis import split_last
+from ..jacobians.call import split_last
 from ..jvp import jvp
 from ..surface.leaves import check_differentiable
 from ..tensors.chunks import Chunking

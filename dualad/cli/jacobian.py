@@ -6,6 +6,9 @@ Not for checking it (``check.py``).
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
+import io
 import sys
 from pathlib import Path
 
@@ -17,12 +20,49 @@ from dualad.sparse.derivatives import sparse_jacobian
 from dualad.testing.engine import Engine, RealFunction, Side
 
 from ..base.terminal import aligned, width
-from . import plots
 from .files import write
 from .points import describe_point
 from .targets import with_points
 
 __all__ = ["run"]
+
+
+def has_matplotlib() -> bool:
+    """Whether matplotlib is installed, without importing it."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def require_matplotlib(option: str) -> None:
+    """Refuse an option that needs matplotlib when it is not installed."""
+    if not has_matplotlib():
+        raise UsageError(
+            f"You asked for {option}.",
+            "Pictures are drawn with matplotlib, which is not installed in this environment.",
+            "Install it: pip install 'dualad[viz]'. The terminal's picture needs nothing.",
+        )
+
+
+def jacobian_png(matrix: np.ndarray, title: str) -> bytes:
+    """Draw a matrix: colour by sign and magnitude (symmetric logarithm), white for exact zeros."""
+    # Without pyplot: no window, no global state.
+    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(4.6, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    values = np.ma.masked_where(matrix == 0, matrix)
+    finite = np.abs(matrix[np.isfinite(matrix) & (matrix != 0)])
+    largest = float(finite.max(initial=0.0)) or 1.0
+    threshold = max(float(finite.min(initial=largest)), largest * 1e-6)
+    norm = importlib.import_module("matplotlib.colors").SymLogNorm(linthresh=threshold, vmin=-largest, vmax=largest)
+    image = axes.imshow(values, cmap="RdBu_r", norm=norm, aspect="auto", interpolation="nearest")
+    axes.set(title=title, xlabel="inputs", ylabel="outputs")
+    axes.title.set_fontsize(8)
+    axes.locator_params(integer=True)
+    middle = float(np.sqrt(largest * threshold))
+    ticks = [-largest, -middle, 0.0, middle, largest] if middle < largest else [-largest, 0.0, largest]
+    figure.colorbar(image, ticks=ticks, format="%.1e")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
 
 _MOST_LABELLED = 12
 #: entries of a sparse matrix that are listed
@@ -32,7 +72,7 @@ _MOST_ENTRIES = 40
 def run(options: argparse.Namespace) -> int:
     """Print the matrix and its picture; return the exit status."""
     if options.png:
-        plots.require_matplotlib("--png")
+        require_matplotlib("--png")
     work = with_points(options.target, options.at)
     if options.png and options.sparse:
         raise UsageError(
@@ -87,7 +127,7 @@ def _dense(function: Engine, label: str, options: argparse.Namespace) -> list[st
     style = options.style if options.style != "auto" else choose_style(sys.stdout.encoding)
     lines.append(draw(matrix, columns=columns, style=style))
     if options.png:
-        write(options.png, plots.jacobian_png(matrix, label))
+        write(options.png, jacobian_png(matrix, label))
         lines.append(f"picture: {Path(options.png)}")
     return lines
 

@@ -2,7 +2,7 @@
 
 A name stands for all that begins with it (``autograd.numpy`` for ``autograd.numpy.linalg.norm``) unless a longer one is
 here, too. Its value is the new name, a name of Python's own (no dot), or a :class:`Decision` for a human.
-Not for: the text of programs (``rewriting.py``).
+Not for: the text of programs (``migrate.py``).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from dualad.transforms.trace import trace
 from dualad.vjp_via_transpose import vjp
 
 from .files import write
-from .page import page
+from .html import page
 from .points import describe_point
 from .targets import with_points
 

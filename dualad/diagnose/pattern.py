@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..jacobians.basis import over_basis
+from ..jacobians.call import over_basis
 from ..tensors.chunks import Chunking
 from ..transforms.linearize import Linear
 

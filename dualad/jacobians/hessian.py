@@ -22,8 +22,7 @@ from ..jvp import jvp
 from ..surface.leaves import check_differentiable, plain_leaf
 from ..transforms.linearize import Linear, linearize
 from ..vjp_via_transpose import gradients
-from .basis import over_basis, split_last
-from .call import Call, Options, derivative
+from .call import Call, Options, derivative, over_basis, split_last
 from .jacobian import forward, reverse
 
 __all__ = ["DIRECTIONS", "from_diagonal", "hessian", "hessian_diag", "hvp", "value_and_hessian", "value_and_hvp"]

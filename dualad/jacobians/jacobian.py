@@ -26,8 +26,7 @@ from ..jvp import jvp
 from ..tensors.chunks import Plan
 from ..transforms.linearize import Linearization
 from ..vjp_via_transpose import pull
-from .basis import OverBasis, join, over_basis, slices_of, split_last
-from .call import Call, Options, derivative
+from .call import Call, Options, OverBasis, derivative, join, over_basis, slices_of, split_last
 
 __all__ = [
     "Derivative", "check_inexact", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",

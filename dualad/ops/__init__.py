@@ -8,6 +8,6 @@ plain NumPy, and dispatch decides what it runs on.
 # fmt: off
 from . import (  # noqa: F401, I001 - for what importing them does
     arithmetic, choice, contraction, determinant, elementary, factorization, fourier, indexing, joining, norms,
-    polynomial, reductions, rounding, scans, shaping, sorting, spectral,
+    polynomial, reductions, scans, shaping, sorting, spectral,
 )
 # fmt: on

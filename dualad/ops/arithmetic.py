@@ -1,6 +1,6 @@
 """Arithmetic: the four operations, powers, remainders, size and sign, and the linear functions of complex numbers.
 
-Not for: transcendental functions (``elementary.py``), comparisons and choice (``choice.py``), steps (``rounding.py``).
+Not for: transcendental functions (``elementary.py``), comparisons and choice (``choice.py``).
 """
 
 from __future__ import annotations

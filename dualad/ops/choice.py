@@ -1,7 +1,7 @@
 """Choice: comparisons, questions about numbers, ``where``, maximum and minimum, bounds, and logic on bits.
 
 A masked choice *selects* tangents (``where(mask, t, 0)``) and never multiplies them by a mask: next to a pole the
-branch that was not taken may be infinite. Not for: rounding (``rounding.py``), or NumPy's own signatures
+branch that was not taken may be infinite. Not for: rounding (``elementary.py``), or NumPy's own signatures
 (``surface/elementwise.py``).
 """
 

@@ -157,7 +157,7 @@ class Program:
         >>> print(da.trace(np.sin, 1.0).to_dot().splitlines()[0])
         digraph "sin" {
         """
-        from .dot import to_dot  # what draws is loaded when something is drawn
+        from .picture import to_dot  # what draws is loaded when something is drawn
 
         return to_dot(self)
 

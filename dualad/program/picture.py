@@ -1,4 +1,4 @@
-"""A program as an SVG picture, drawn here so that a notebook needs nothing else, and what a notebook shows of it.
+"""A program as a graph: in the DOT language, and as an SVG picture, so that a notebook needs nothing else.
 
 A program is an acyclic graph that is sorted already, so the classical layered drawing (Sugiyama, Tagawa and Toda 1981)
 is short: layers by the longest path, an order within each that follows its neighbours, positions by least squares.
@@ -8,14 +8,82 @@ Not for: programs of thousands of equations, which Graphviz lays out from ``to_d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
 from ..errors import ArgumentError
-from .graph import Graph, Node, graphs
-from .show import show
+from .show import Names, describe_constant, named_equations, show
+from .variable import Variable
 
-__all__ = ["to_html", "to_svg"]
+__all__ = ["graphs", "to_dot", "to_html", "to_svg"]
+
+
+@dataclass
+class Node:
+    """One box: ``kind`` is ``input``, ``constant``, ``equation`` or ``output``; ``text`` has a line or two."""
+
+    kind: str
+    text: tuple[str, ...]
+    hint: str = ""
+    sources: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Graph:
+    """The boxes of one program, each after those that feed it."""
+
+    name: str
+    nodes: list[Node] = field(default_factory=list)
+
+
+def graphs(program) -> list[Graph]:
+    """Return the graph of a program, then those of the programs that are parameters of its equations."""
+    names = Names()
+    names.of_program(program)
+    return [_graph(p, name, names) for p, name in names.programs]  # grows while it is gone through
+
+
+def _graph(program, name: str, names: Names) -> Graph:
+    graph = Graph(name)
+    made: dict[Variable, int] = {}
+    constants: dict[str, int] = {}
+
+    def add(node: Node) -> int:
+        graph.nodes.append(node)
+        return len(graph.nodes) - 1
+
+    def source(x, label: str) -> int | None:
+        """Return the box that gives an argument; a number stands in the box that reads it."""
+        if type(x) is Variable:
+            return made[x]
+        if type(x) in (bool, int, float, complex):
+            return None
+        if label not in constants:
+            constants[label] = add(
+                Node("constant", (label, describe_constant(x).partition(" = ")[0]), describe_constant(x))
+            )
+        return constants[label]
+
+    equations = list(named_equations(program, names))
+    for v in program.inputs:
+        made[v] = add(Node("input", (names.of(v), repr(v.aval))))
+    for e, step in zip(equations, program.steps, strict=True):
+        feeds = [source(a, label) for a, label in zip(step.args, e.args, strict=True)]
+        numbers = [label for label, i in zip(e.args, feeds, strict=True) if i is None]
+        inside = [p for p in e.params if len(p) <= 24 and not p.endswith(("=False", "=None"))]
+        extra = ", ".join((*numbers, *inside, *["..."] * any(len(p) > 24 for p in e.params)))
+        first = f"{', '.join(e.outs)} = {e.op}" + (f" ({extra})" if extra else "")
+        second = ", ".join(repr(v.aval) for v in step.outs)
+        hint = f"{', '.join(e.outs)} = {e.op}({', '.join((*e.args, *e.params))})"
+        box = add(Node("equation", (first, second), hint, sorted({i for i in feeds if i is not None})))
+        made.update(dict.fromkeys(step.outs, box))
+    for o in program.outputs:
+        feed = source(o, names.of(o))
+        text = ("return", names.of(o))
+        add(Node("output", text, "", [] if feed is None else [feed]))
+    return graph
+
 
 _FILL = {"input": "#dbe9fb", "constant": "#f1f2f4", "equation": "#ffffff", "output": "#dcf0df", "bend": ""}
 #: equations that a notebook draws, and whose text it does not fold or leave out
@@ -202,3 +270,38 @@ def _box(box: _Box, node: Node, left: float) -> str:
         f'<g>{hint}<rect x="{x:.1f}" y="{y:.1f}" width="{box.wide:.1f}" height="{_HIGH:.0f}" rx="{round_}"'
         f' fill="{_FILL[node.kind]}" stroke="#98a2b3"{dash}/>{lines}</g>'
     )
+
+
+_STYLES = {
+    "input": 'shape=box, style="rounded,filled", fillcolor="#dbe9fb"',
+    "constant": 'shape=box, style="rounded,filled,dashed", fillcolor="#f1f2f4"',
+    "equation": 'shape=box, style=filled, fillcolor="white"',
+    "output": 'shape=box, style="rounded,filled", fillcolor="#dcf0df"',
+}
+
+
+def to_dot(program) -> str:
+    """Return the text: a digraph; programs inside of a program are clusters of their own."""
+    first, *inner = graphs(program)
+    lines = [f"digraph {_quote(first.name)} {{", '  node [fontname="monospace", fontsize=10];']
+    lines += _lines(first, "n", "  ")
+    for number, graph in enumerate(inner, 1):
+        lines += [f"  subgraph cluster_{number} {{", f"    label={_quote(graph.name)};"]
+        lines += _lines(graph, f"p{number}_", "    ")
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _lines(graph: Graph, prefix: str, indent: str) -> list[str]:
+    boxes = []
+    for i, node in enumerate(graph.nodes):
+        hint = f", tooltip={_quote(node.hint)}" if node.hint else ""
+        label = _quote("\n".join(node.text))
+        boxes.append(f"{indent}{prefix}{i} [label={label}, {_STYLES[node.kind]}{hint}];")
+    arrows = [f"{indent}{prefix}{j} -> {prefix}{i};" for i, node in enumerate(graph.nodes) for j in node.sources]
+    return boxes + arrows
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -12,7 +12,7 @@ constants, as far as they are short::
 
 Python scalars, which are weak, are printed where they stand. Programs that are parameters of an equation (bodies of
 loops, branches) are printed after the program, by name. Of long programs the middle may be left out, which says so.
-Not for: pictures of programs (``graph.py``).
+Not for: pictures of programs (``picture.py``).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import pickle
 import tempfile
+import types
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -24,11 +25,55 @@ import numpy as np
 
 from ..base.garbage import no_collection
 from ..base.locks import new_lock
+from ..base.reach import DEEP, parts
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
-from .culprit import culprit
 
 __all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack"]
+
+_WORDS = {
+    "attribute": "attribute `{key}` of {owner}",
+    "argument": "argument `{key}` of {owner}",
+    "closure variable": "closure variable `{key}` of {owner}",
+    "default value": "a default value of {owner}",
+    "entry": "entry {key!r}",
+    "function": "the function of {owner}",
+    "global": "global `{key}`, which {owner} reads",
+    "object": "the object of {owner}",
+}
+
+
+def culprit(thing: Any, dumps: Callable[[Any], Any]) -> str:
+    """Return words for the innermost part of ``thing`` that ``dumps`` refuses: how it is reached, and what it is."""
+    path, first, part, seen = "", "", thing, {id(thing)}
+    for _ in range(DEEP):
+        for kind, _, key, inner in parts(part):
+            if id(inner) not in seen and not isinstance(inner, types.ModuleType) and not _goes(inner, dumps):
+                seen.add(id(inner))
+                path, part = _WORDS[kind].format(key=key, owner=_named(part)), inner
+                first = first or path
+                break
+        else:
+            break
+    if not path:
+        return ""
+    name = getattr(part, "__name__", None)
+    what = f"the {type(part).__name__} `{name}`" if name else f"a {type(part).__name__}"
+    return f"{path}, {what}," if path == first else f"{path}, {what} (reached by {first}),"
+
+
+def _goes(thing: Any, dumps: Callable[[Any], Any]) -> bool:
+    try:
+        dumps(thing)
+    except Exception:
+        return False
+    return True
+
+
+def _named(thing: Any) -> str:
+    name = getattr(thing, "__name__", None)
+    return f"`{name}`" if name else f"a {type(thing).__name__}"
+
 
 #: buffers of more bytes go out of band
 LARGE = 1 << 20

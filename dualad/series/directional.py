@@ -1,6 +1,6 @@
 """Sums of derivatives of one order over many directions: ``directional``, ``laplacian``, ``biharmonic``.
 
-The directions are pushed through the function together, and summed at the highest degree (``series/collapse.py``). Not
+The directions are pushed through the function together, and summed at the highest degree. Not
 for: derivatives along one curve (``jet.py``).
 """
 
@@ -22,16 +22,70 @@ from ..boundary.boundary import run
 from ..boundary.transformed import transform
 from ..core.aval import aval_of, is_inexact
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..jacobians.basis import split_last
-from ..jacobians.call import Call, Options, derivative
+from ..jacobians.call import Call, Options, derivative, split_last
 from ..jacobians.hessian import DIRECTIONS, from_diagonal
+from ..ops.kinds import is_finite
 from ..surface.leaves import output_leaves, plain_leaf, split_aux
 from ..tensors.chunks import Chunking, Plan
-from .collapse import Collapse
 from .jet import check_order, coefficients, series_of
 from .tracer import Series, SeriesLevel
 
 __all__ = ["biharmonic", "directional", "laplacian"]
+
+# Along many directions at once the coefficients of degrees 1 to K − 1 have a lane for each direction. Those of degree
+# K are only wanted in sum, and everything of degree K is linear in what has degree K before it: so the sum over lanes
+# is taken as soon as they arise, and what is pushed on is one array.
+
+
+class Collapse:
+    """What is done to coefficients: those of degree ``order`` become weighted sums over the lanes of a level."""
+
+    __slots__ = ("lanes", "order", "weights")
+
+    def __init__(self, lanes: BatchLevel, order: int, weights: np.ndarray | None) -> None:
+        self.lanes, self.order, self.weights = lanes, order, weights
+
+    def __call__(self, c: Any, degree: int) -> Any:
+        """Return a coefficient of a degree, summed if it is the highest one, and in one lane if it is the lowest.
+
+        A value has no direction; where a program gives it lanes with all its results, they are equal.
+        """
+        if degree not in (0, self.order) or not self._has_lanes(c):
+            return c
+        if degree == 0:
+            return c._value[0]
+        return np.sum(c._value, 0) if self.weights is None else np.tensordot(self._weights(c), c._value, 1)
+
+    def product(self, x: Any, y: Any, degree: int) -> Any:
+        """Return Σ xᵣ yᵣ without the products in between; ``None`` where they are to be looked at one by one."""
+        if degree != self.order or not (self._has_lanes(x) and self._has_lanes(y)):
+            return None
+        a, b = x._value, y._value
+        if np.shape(a) != np.shape(b):
+            return None
+        if self.weights is None:
+            total = np.einsum("r...,r...->...", a, b)
+        else:
+            total = np.einsum("r,r...,r...->...", self._weights(x), a, b)
+        return total if is_finite(total) else None  # an infinity or a NaN in a factor is one in the sum
+
+    def spread(self, c: Any, degree: int) -> Any:
+        """Undo the sum for an input of a program, where it may lie in any lane."""
+        if degree != self.order or c is None or self._has_lanes(c):
+            return c
+        if self.weights is None:
+            scale = np.eye(1, self.lanes.size)[0]
+        else:  # the lane of the largest weight: others may have none
+            first = int(np.argmax(np.abs(self.weights)))
+            scale = np.eye(1, self.lanes.size, first)[0] / self.weights[first]
+        lanes = scale.astype(c.dtype).reshape(-1, *(1,) * np.ndim(c))
+        return Batched(lanes * c, self.lanes)
+
+    def _has_lanes(self, c: Any) -> bool:
+        return type(c) is Batched and c.level is self.lanes
+
+    def _weights(self, c: Any) -> Any:
+        return self.weights.astype(c.dtype)  # type: ignore[union-attr]
 
 
 @public

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.contexts import compiling
 from ..core.tracer import Tracer
-from ..jacobians.basis import slices_of
+from ..jacobians.call import slices_of
 from ..ops.indexing import ARRAY, index
 from .needs import scipy_module, scipy_sparse, traced_sparse
 from .rows import with_entry_numbers

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..jacobians.basis import split_last
+from ..jacobians.call import split_last
 from ..ops.indexing import ARRAY, index
 from ..tensors.chunks import Chunking, Plan
 from ..transforms.backward import pull_back

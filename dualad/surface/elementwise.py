@@ -17,7 +17,7 @@ from ..core.libraries import refuse_lazy
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..memory.memory import apply_view, as_array, in_order, like_copy, order_of, target
-from ..ops import arithmetic, choice, elementary, rounding
+from ..ops import arithmetic, choice, elementary
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out
 from .indexing import by_mode
@@ -204,7 +204,7 @@ def isreal(x: Array) -> Array:
 @function(np.round, np.around)
 def round(a: Array, decimals: int = 0, out: Array = None) -> Array:
     refuse_out(out, "np.round")
-    out = rounding.round_(a := array_operand(a), decimals=(places := operator.index(decimals)))
+    out = elementary.round_(a := array_operand(a), decimals=(places := operator.index(decimals)))
     return in_order(out, order_of(a)) if places and a.ndim > 1 else out
 
 

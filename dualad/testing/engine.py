@@ -26,7 +26,7 @@ from dualad.base.tree import flatten, is_array, leaf_names
 from dualad.core.watch import Watch
 from dualad.diagnose.values import Difference, copied, difference
 from dualad.errors import ArgumentError, DualadError, GradcheckError, OutputError, ShapeError, UsageError
-from dualad.jacobians.basis import split_last
+from dualad.jacobians.call import split_last
 from dualad.jacobians.hessian import hvp
 from dualad.jacobians.jacobian import jacfwd, jacrev
 from dualad.jvp import jvp

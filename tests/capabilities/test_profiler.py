@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import dualad as da
-from dualad.diagnose.profiling.averages import averages
-from dualad.diagnose.profiling.event import Event
+from dualad.diagnose.profiling.event import Event, averages
 
 
 def fake(name: str, start: int, stop: int, parent: Event | None = None, thread: int = 0) -> Event:

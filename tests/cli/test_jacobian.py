@@ -105,8 +105,8 @@ def test_bad_usage(path, capsys, arguments, message):
 
 
 def test_png_without_matplotlib(path, capsys, monkeypatch):
-    from dualad.cli import plots
+    from dualad.cli import jacobian
 
-    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
+    monkeypatch.setattr(jacobian, "has_matplotlib", lambda: False)
     assert main(["jacobian", f"{path}:squares", "--png", "x.png"]) == 2
     assert "dualad[viz]" in capsys.readouterr().err

@@ -18,8 +18,8 @@ import pytest
 
 import dualad as da
 from dualad.cli.main import main
-from dualad.compile import call, fault_report, source_block, stacked_calls, trust
-from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts, table
+from dualad.compile import call, fault_report, source_block, trust
+from dualad.compile.native import code, engine, equations, groups, lowering, operators, parts, stacks, table
 from dualad.core.aval import Aval
 from dualad.errors import CompilerFaultWarning, DifferentValueError
 from dualad.program.ir import Program
@@ -182,7 +182,7 @@ FAULTS = {
     "a write by a loop that goes on": (edited(lambda text: text.replace(", 9\n", ", 10\n")), loop, X),
     "the last block of a long array": (
         replaced(equations, "shared_out", lambda f: lambda part, n, step: part(0, max(n - step, 0))), long, LONG),
-    "an inverse without a step": (replaced(dense.Dense, "_forward", lambda f: lambda *args: None), stack, STACK),
+    "an inverse without a step": (replaced(stacks.Dense, "_forward", lambda f: lambda *args: None), stack, STACK),
     "a simplification that is wrong": (unproven("simplify", without_a_step), unrolled, X),
     "loops with swapped results": (unproven("reroll", swapped_outputs), small, X),
     "a derivative's machine code": (edited(lambda text: text.replace("fmul", "fadd", 1)), slope, X),
@@ -215,7 +215,7 @@ OF_SOURCE = {
     "another operator": (
         replaced(table.LOWERINGS, "subtract", lambda row: row._replace(sign="+")), small, X),
     "the last matrices of a stack": (
-        replaced(stacked_calls, "shared_out", lambda f: lambda part, n, step: part(0, n - step)), stack, STACKS),
+        replaced(source_block, "shared_out", lambda f: lambda part, n, step: part(0, n - step)), stack, STACKS),
     "a simplification": (unproven("simplify", without_a_step), unrolled, X),
 }  # fmt: skip
 

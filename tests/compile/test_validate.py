@@ -16,9 +16,9 @@ from dualad.compile import repeats, trust
 from dualad.compile import reroll as rerolling
 from dualad.compile import simplify as simplifying
 from dualad.compile.call import CallProgram, call
-from dualad.compile.native.contractions import as_sum
 from dualad.compile.native.gather import Place, gather
 from dualad.compile.native.groups import Group
+from dualad.compile.native.products import as_sum
 from dualad.compile.regrouped import check_groups
 from dualad.compile.reroll import reroll, rolled_loops
 from dualad.compile.simplify import is_elementwise, simplify

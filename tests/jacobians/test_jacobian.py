@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dualad as da
 from dualad.core.aval import Aval
 from dualad.errors import ArgumentError, DtypeError, OutputError
-from dualad.jacobians.basis import standard_basis
+from dualad.jacobians.call import standard_basis
 from tests import gaps
 from tests.compose.zoo import ZOO
 from tests.oracles.arrays import close, leaves

@@ -10,8 +10,8 @@ import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError
-from dualad.program.graph import graphs
 from dualad.program.ir import Program
+from dualad.program.picture import graphs
 
 X, W = np.array([1.0, 2.0, 3.0]), np.arange(12.0).reshape(4, 3) / 10
 

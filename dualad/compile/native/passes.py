@@ -17,7 +17,6 @@ from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, bands_of
 from .code import WIDTH, Code
-from .contractions import as_sum
 from .domains import Nest
 from .engine import Engine, engine
 from .equations import Call, Equations, are_entries, is_simple
@@ -26,7 +25,7 @@ from .kernels import Kernel, in_memory_as, is_counted
 from .maths import FUNCTIONS
 from .operators import ENTRYWISE, Refused
 from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed
-from .products import Product, is_product
+from .products import Product, as_sum, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
 from .scatters import Scatter, is_by_value

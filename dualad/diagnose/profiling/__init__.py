@@ -6,8 +6,7 @@ for: finding what is wrong with a derivative (``diagnose/``, ``testing/``).
 
 from __future__ import annotations
 
-from .averages import Average
-from .event import Event
+from .event import Average, Event
 from .session import profile
 
 __all__ = ["Average", "Event", "profile"]

@@ -1,26 +1,122 @@
 """The profiler in the user's hands: ``with dualad.profile() as p:``.
 
-Not for: how events are made (``recorder.py``, ``watch.py``) or shown (``table.py``, ``chrome.py``).
+For: the context manager, and what was seen as text and in Chrome's trace format (the *JSON array format*). Not for: how
+events are made (``recorder.py``).
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
+from ...base.terminal import aligned
 from ...errors import ArgumentError
-from .averages import Average, averages
-from .chrome import chrome_trace
-from .event import Event
-from .recorder import begin, end, listeners
-from .table import table
-from .watch import listen, unlisten
+from .event import Average, Event, averages
+from .recorder import begin, end, listen, listeners, unlisten
 
 __all__ = ["profile"]
+
+
+def seconds(t: float) -> str:
+    """Return a time with its unit: ``12.3 µs``."""
+    for unit, factor in (("s ", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if t * factor >= 1:
+            return f"{t * factor:.{2 if t * factor < 10 else 1}f} {unit}"
+    return f"{t * 1e6:.2f} µs"
+
+
+def memory(n: int) -> str:
+    """Return a number of bytes with its unit: ``1.5 KiB``."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def table(rows: Sequence[Average], *, limit: int, elapsed: float, dropped: int) -> str:
+    """Lay out the operations, then the transforms and ranges."""
+    parts = []
+    whole = sum(row.self_time for row in rows)
+    for title, some in (
+        ("operation", [r for r in rows if r.phase not in ("transform", "range")]),
+        ("transform or range", [r for r in rows if r.phase in ("transform", "range")]),
+    ):
+        if some:
+            parts.append(_lines(title, some[:limit], whole))
+            if len(some) > limit:
+                parts.append(f"... and {len(some) - limit} more rows (limit={len(some)} shows them)")
+    said = f"{seconds(whole).strip()} in what was seen, {seconds(elapsed).strip()} in the block with the profiler's own"
+    parts.append(said if rows else f"nothing was seen in {seconds(elapsed).strip()}: no transform ran")
+    if dropped:
+        parts.append(f"{dropped} more events were dropped: profile(limit=...) keeps them")
+    return "\n".join(parts)
+
+
+def _lines(title: str, rows: Sequence[Average], whole: float) -> str:
+    shapes, threads = any(r.shapes is not None for r in rows), any(r.thread is not None for r in rows)
+    head = [title, "phase", "calls", "self", "", "total", "mean", "memory"]
+    head += ["shapes"] * shapes + ["thread"] * threads + ["line"]
+    body = []
+    for r in rows:
+        share = f"{r.self_time / whole:.1%}" if whole else ""
+        cells = [r.name, r.phase, str(r.calls), seconds(r.self_time), share, seconds(r.total), seconds(r.mean)]
+        cells.append(memory(r.bytes))
+        cells += [r.shapes or ""] * shapes + [str(r.thread)] * threads
+        cells.append(str(r.line or ""))
+        body.append(cells)
+    first, *lines = aligned([head, *body], right=range(2, 8))
+    return "\n".join([first, "-" * max(map(len, (first, *lines))), *lines])
+
+
+def chrome_trace(events: Sequence[Event]) -> str:
+    """Return the JSON text: an event for each, and an arrow from each operation to the transposes it led to."""
+    process = os.getpid()
+    first = min((e.start for e in events), default=0)
+    names = {t.ident: t.name for t in threading.enumerate()}
+    entries: list[dict[str, Any]] = [
+        {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "dualad"}}
+    ]
+    for thread in sorted({e.thread for e in events}):
+        label = names.get(thread, f"thread {thread}")
+        entries.append({"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": label}})
+    makers: dict[int, Event] = {}
+    for e in events:
+        if e.seq is not None and e.phase in ("linearize", "record"):
+            # The operation ends after the equations inside it: of several events the last is the outermost.
+            makers[e.seq] = e
+    arrows = 0
+    for e in sorted(events, key=lambda e: (e.start, -e.wall)):
+        at = {"pid": process, "tid": e.thread, "ts": (e.start - first) / 1e3}
+        entries.append({"name": e.name, "cat": e.phase, "ph": "X", "dur": e.wall / 1e3, **at, "args": _said(e)})
+        maker = makers.get(e.seq) if e.seq is not None and e.phase in ("transpose", "program") else None
+        if maker is not None:
+            arrows += 1
+            start = {"pid": process, "tid": maker.thread, "ts": (maker.start - first) / 1e3}
+            flow = {"name": "equation", "cat": "equation", "id": arrows}
+            entries.append({**flow, "ph": "s", **start})
+            entries.append({**flow, "ph": "f", "bp": "e", **at})
+    return json.dumps({"traceEvents": entries, "displayTimeUnit": "ns"})
+
+
+def _said(e: Event) -> dict[str, Any]:
+    said: dict[str, Any] = {"phase": e.phase, "self_us": e.self_time * 1e6}
+    if e.line is not None:
+        said["line"] = f"{e.line.file}:{e.line.number} ({e.line.function})"
+    if e.operation:
+        said |= {"inputs": e.shapes, "outputs": ", ".join(map(repr, e.outputs)), "bytes": e.bytes}
+    if e.seq is not None:
+        said["seq"] = e.seq
+    if e.failed:
+        said["failed"] = True
+    return said
 
 
 class profile:

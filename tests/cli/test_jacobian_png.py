@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from dualad.cli import plots
+from dualad.cli import jacobian
 from dualad.errors import UsageError
 
 
@@ -26,7 +26,7 @@ from dualad.errors import UsageError
 )
 def test_any_matrix_becomes_a_png(matrix):
     pytest.importorskip("matplotlib")
-    data = plots.jacobian_png(matrix, "title $with_ {odd} characters")
+    data = jacobian.jacobian_png(matrix, "title $with_ {odd} characters")
     assert data.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", data[16:24])
     assert width > 200 and height > 200
@@ -36,11 +36,11 @@ def test_any_matrix_becomes_a_png(matrix):
 def test_pictures_leave_no_global_state():
     pytest.importorskip("matplotlib")
     before = "matplotlib.pyplot" in sys.modules
-    plots.jacobian_png(np.eye(2), "")
+    jacobian.jacobian_png(np.eye(2), "")
     assert ("matplotlib.pyplot" in sys.modules) is before
 
 
 def test_without_matplotlib_the_option_is_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
+    monkeypatch.setattr(jacobian, "has_matplotlib", lambda: False)
     with pytest.raises(UsageError, match=r"--png.*\n.*not installed.*\n.*dualad\[viz\]"):
-        plots.require_matplotlib("--png")
+        jacobian.require_matplotlib("--png")

@@ -25,7 +25,7 @@ def test_the_equation_of_a_body_that_keeps_a_loop_from_being_machine_code() -> N
         return da.scan(step, c, xs)[0]
 
     (line,) = report(f, np.arange(5.0), np.ones((3, 5)))
-    assert line.startswith("      sort of f64[5], in a scan") and "test_remaining.py:" in line
+    assert line.startswith("      sort of f64[5], in a scan") and "test_lowered_remaining.py:" in line
     assert "no machine code for the operator" in line and "outside of a loop" in line
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dualad.cli.table import format_failures, format_reports, format_summary
+from dualad.cli.check import format_failures, format_reports, format_summary
 from dualad.testing import CheckReport, Mismatch, Outcome, Row
 
 MISMATCH = Mismatch("d out[1] / d x[0]", 2.5, 2.0, 1e-7, 2)

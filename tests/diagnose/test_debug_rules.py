@@ -37,7 +37,7 @@ def two_ends(p, t):
 def test_modes_that_disagree_are_named(name: str) -> None:
     with pytest.raises(GradcheckError, match="forward and reverse mode") as info, da.debug(rules=True):
         TRANSFORMS[name](with_jvp(two_ends))
-    assert "test_rule_watch.py:" in str(info.value) and "check_rule" in str(info.value)
+    assert "test_debug_rules.py:" in str(info.value) and "check_rule" in str(info.value)
 
 
 @pytest.mark.parametrize(

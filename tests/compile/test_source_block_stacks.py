@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import stacked_calls
+from dualad.compile import source_block
 from dualad.errors import ArgumentError
 
 MATRICES = np.random.default_rng(1).normal(size=(97, 4, 4)) + 4 * np.eye(4)
@@ -17,7 +17,7 @@ SYMMETRIC = MATRICES + MATRICES.transpose(0, 2, 1) + 9 * np.eye(4)
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch, numpy_backend: None):
-    monkeypatch.setattr(stacked_calls, "_STEP", 3)
+    monkeypatch.setattr(source_block, "_STEP", 3)
     before = da.threads()
     yield
     da.threads(before)

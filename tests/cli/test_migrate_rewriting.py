@@ -8,8 +8,8 @@ import textwrap
 import numpy as np
 import pytest
 
+from dualad.cli.migrate import rewrite
 from dualad.cli.moved_names import LIBRARIES, Decision
-from dualad.cli.rewriting import rewrite
 
 AUTOGRAD = [
     ("import autograd.numpy as np", "import numpy as np"),
