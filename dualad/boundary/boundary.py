@@ -21,6 +21,7 @@ from ..errors import (
     ForeignArrayError,
     InPlaceError,
     PlainBufferError,
+    RuleMissingError,
     UnsupportedError,
     noted,
 )
@@ -95,6 +96,8 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
         return first.tell()
     if known is not None and again.rewind():  # what is known of this code does not hold for these arguments
         return _run_again(again)
+    if isinstance(error, (RuleMissingError, UnsupportedError)) and error.what.startswith("scipy."):
+        raise error from None  # it names what is missing, where SciPy's own code met a conversion deep inside
     raise first
 
 

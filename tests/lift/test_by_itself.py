@@ -224,6 +224,17 @@ def test_the_first_error_is_raised_where_nothing_helps() -> None:
     assert str(raised.value) == str(alone.value) and len(seen) == 3
 
 
+def test_a_function_that_nothing_replaces_is_named() -> None:
+    interpolate, stats = pytest.importorskip("scipy.interpolate"), pytest.importorskip("scipy.stats")
+    points = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(UnsupportedError, match="RBFInterpolator was called"):
+        da.grad(lambda y: interpolate.RBFInterpolator(points, y)(points[:1])[0])(np.arange(8.0))
+    with pytest.raises(UnsupportedError, match=r"levy_stable\.pdf was called"):
+        da.grad(lambda a: stats.levy_stable.pdf(0.3, a, 0.5))(1.7)
+    with pytest.raises(da.errors.RuleMissingError, match="was differentiated in `k`"):
+        da.grad(lambda k: stats.studentized_range.cdf(0.3, k, 10.0))(3.0)
+
+
 def test_an_error_of_the_users_own_is_raised_after_one_run() -> None:
     runs = []
 
