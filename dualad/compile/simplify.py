@@ -23,7 +23,7 @@ from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps, map_programs
 from ..program.variable import Step, Variable, aval_of_atom
 
-__all__ = ["first_difference", "hashable", "is_elementwise", "is_pure", "simplify", "structure"]
+__all__ = ["hashable", "is_elementwise", "is_pure", "simplify", "structure"]
 
 #: the largest constant that is computed while compiling
 _FOLDED = 512
@@ -79,35 +79,38 @@ class _Simplifier:
 
     def step(self, step: Step) -> None:
         op, args, params, outs = step
-        args = [self.atom(a) for a in args]
-        if op.name == "call":
+        known_as, name = self.atoms, op.name
+        args = [known_as.get(a, a) if type(a) is Variable else a for a in args]
+        if name == "call":
             self.inline(params["program"], args, outs)
             return
-        if op.name == "vanishes":  # nobody will differentiate it any more
-            op, args = OPS["equal"], [*args, 0]
+        if name == "vanishes":  # nobody will differentiate it any more
+            op, name, args = OPS["equal"], "equal", [*args, 0]
         pure = is_pure(op, params)
         if pure:
-            same = self.alias(op, args, params, outs)
-            moved = {"index": outs[0].aval, "index_add": aval_of_atom(args[0])}.get(op.name)
-            if same is None and moved is not None and not moved.size:
-                same = np.broadcast_to(np.zeros((), outs[0].aval.dtype), outs[0].aval.shape)  # of nothing
+            same = self.alias(op, args, params, outs) if name in _ALIASED else None
+            if same is None and name in ("index", "index_add"):
+                moved = outs[0].aval if name == "index" else aval_of_atom(args[0])
+                if not moved.size:
+                    same = np.broadcast_to(np.zeros((), outs[0].aval.dtype), outs[0].aval.shape)  # of nothing
             if same is None and not any([type(a) is Variable or isinstance(a, Tracer) for a in args]):
                 same = _fold(op, args, params, outs)
             if same is not None:
-                self.atoms[outs[0]] = same
+                known_as[outs[0]] = same
                 return
-            if op.name in ("concatenate", "split"):
+            if name in ("concatenate", "split"):
                 args, params, outs = self.without_empty_parts(op, args, params, outs)
                 if not outs:
                     return
             op, args, params = self.rewritten(op, args, params, outs)
-        params = map_programs(params, simplify)
+        if params:
+            params = map_programs(params, simplify)
         if pure:
             given = tuple([a if type(a) is Variable else hashable(a) for a in args])
             key = op.name, given, hashable(params) if params else ()
             known = self.known.setdefault(key, outs)
             if known is not outs:
-                self.atoms.update(zip(outs, known, strict=True))
+                known_as.update(zip(outs, known, strict=True))
                 return
         new = step.rewritten(op, args, params, outs)
         self.steps.append(new)
@@ -142,7 +145,7 @@ class _Simplifier:
 
     def alias(self, op: Any, args: list, params: dict, outs: Sequence) -> Any:
         """Return what an equation's result is already, if it is anything."""
-        if op.name not in _ALIASED or len(outs) != 1 or not args:
+        if len(outs) != 1 or not args:
             return None
         x, name, out = args[0], op.name, outs[0].aval
         if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer) and out.shape:
@@ -315,45 +318,6 @@ def hashable(x: Any) -> Any:
     if isinstance(x, slice):
         return "slice", hashable((x.start, x.stop, x.step))
     return "id", id(x)
-
-
-def first_difference(a: Program, b: Program, leaf: Callable[[Any], Any]) -> int | None:
-    """Return the first equation in which two programs differ, their number if the results do, None if nothing does.
-
-    Constants and parameters are compared by their ``leaf``.
-    """
-    same: dict[Variable, Variable] = {}
-
-    def are_atoms(xs: Sequence, ys: Sequence) -> bool:
-        for x, y in zip(xs, ys, strict=False):
-            if type(x) is Variable:
-                if same.get(x) is not y:
-                    return False
-            elif x is not y and (type(x) is not type(y) or leaf(x) != leaf(y)):
-                return False
-        return len(xs) == len(ys)
-
-    def are_made(xs: Sequence[Variable], ys: Sequence[Variable]) -> bool:
-        for x, y in zip(xs, ys, strict=False):
-            one, other = x.aval, y.aval
-            if one is not other:
-                if one.shape != other.shape or one.weak != other.weak:
-                    return False
-                if one.dtype is not other.dtype and one.dtype != other.dtype:
-                    return False
-            same[x] = y
-        return len(xs) == len(ys)
-
-    count = min(len(a.recorded), len(b.recorded))
-    if not are_made(a.inputs, b.inputs):
-        return count
-    for i, (step, again) in enumerate(zip(a.recorded, b.recorded, strict=False)):
-        (op, args, params, outs), (other, given, more, made) = step, again
-        if op is not other or not are_atoms(args, given) or not are_made(outs, made):
-            return i
-        if params is not more and (params or more) and structure(params, leaf) != structure(more, leaf):
-            return i
-    return None if len(a.recorded) == len(b.recorded) and are_atoms(a.outputs, b.outputs) else count
 
 
 def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:

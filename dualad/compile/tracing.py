@@ -24,7 +24,7 @@ from ..boundary.randomness import Watched
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.contexts import TakenApart, apart, compiling
+from ..core.contexts import TakenApart, apart, compiling, walking_back
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, InPlaceError, NotRepeatableError
@@ -37,13 +37,10 @@ from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
-from .simplify import first_difference, hashable
+from .repeated import Again, Record, first_difference, same_bytes
 from .whole_numbers import WholeNumbers
 
 __all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
-
-#: bytes of arrays that are compared at a time
-_BLOCK = 1 << 18
 
 
 class EffectWarning(UserWarning):
@@ -117,15 +114,23 @@ class Traced(NamedTuple):
     strides: tuple | None
     check: Callable | None
     seconds: float
+    #: what the next trace is compared with, and how the comparison with the one before came out
+    record: Record | None
+    is_same: bool
 
 
 class _JitLevel(StagedLevel):
     """The level of a program for ``jit``."""
 
-    __slots__ = ("decisions", "held", "values", "whole")
+    __slots__ = ("again", "decisions", "held", "recorded", "values", "whole")
 
-    def __init__(self, values: Sequence | None) -> None:
+    def __init__(self, values: Sequence | None, first: Record | None = None) -> None:
         super().__init__("jit", owning=True)
+        #: what it writes down, or the comparison of that with the first
+        self.recorded = Record(self)
+        self.again = None if first is None or type(self.steps) is not list else Again(first, self)
+        if self.again is not None:
+            self.steps = self.again.steps
         #: the arguments, where the program is written along them
         self.values = values
         self.decisions: list[Decision] = []
@@ -144,13 +149,25 @@ class _JitLevel(StagedLevel):
         if not writeable(a):
             return a if a.base is None else snapshot(a)
         known = self.held.get(id(a))
-        if known is None or not _same_bytes(a, known[1]):
+        if known is None or not same_bytes(a, known[1]):
             known = (a, snapshot(a), Variable(Aval(a.shape, a.dtype)))
             # The function wrote into it since it was met: what was read before stays in the program under another key.
             if id(a) in self.held:
                 self.held[-len(self.held)] = self.held[id(a)]
             self.held[id(a)] = known
         return Staged(known[2], self)
+
+    def finish(self, outputs: Sequence, name: str, once: bool = False) -> Program:
+        """Close the program; one that is compared with the first is not kept."""
+        if self.again is not None and self.steps is self.again.steps:
+            self.steps = []
+            program = super().finish(outputs, name)
+            self.again.finish(program.outputs)
+            return program
+        self.recorded.steps = self.steps
+        program = super().finish(outputs, name)
+        self.recorded.outputs = program.outputs
+        return program
 
     def decide(self, variable: Variable, what: str) -> Any:
         """Return the value that the arguments give a variable, and note that the program depends on it."""
@@ -170,16 +187,6 @@ class _JitLevel(StagedLevel):
         return value
 
 
-def _same_bytes(a: np.ndarray | np.generic, b: np.ndarray | np.generic) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.nbytes <= _BLOCK or a.dtype.hasobject or not (a.flags.c_contiguous and b.flags.c_contiguous):
-        return a.tobytes() == b.tobytes()
-    kind = np.int64 if a.dtype.itemsize % 8 == 0 else np.uint8  # large ones part by part, without a copy
-    a, b, count = a.reshape(-1).view(kind), b.reshape(-1).view(kind), _BLOCK // np.dtype(kind).itemsize
-    return all([np.array_equal(a[i : i + count], b[i : i + count]) for i in range(0, a.size, count)])
-
-
 def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = False) -> tuple[Traced, Reach | None]:
     """Write ``f`` down for arguments like these; return what was within reach of ``roots`` then, None if too much.
 
@@ -196,7 +203,12 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     seconds = time.perf_counter() - start
     touched = before is not None and any(before.changed())
     moving: dict[tuple, Place] = {}
-    if not traced.captured:  # tensors of an outer transform are others in a trace of their own
+    more = 0 if traced.captured else 1  # tensors of an outer transform are others in a trace of their own
+    if more and not touched and not along:
+        second = write_down(f, given, along, traced.record)
+        # A difference may be in what nothing reads; and what alternates is the same the third time.
+        more = 0 if second.is_same and (second.tree, second.written) == (traced.tree, traced.written) else 2
+    for _ in range(more):
         middle, lines = Snapshot.of(roots) if touched else None, _Lines()
         if middle is None:
             again = write_down(f, given, along)
@@ -220,44 +232,52 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
         warnings.warn(_note_unwatched(f, what, line), EffectWarning, stacklevel=user_level())
     if effects:
         warnings.warn(_effect(f, effects[0], lines.found), EffectWarning, stacklevel=user_level())
-    return traced._replace(seconds=seconds), after.reach if after is not None else None
+    return traced._replace(seconds=seconds, record=None), after.reach if after is not None else None
 
 
-def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
-    """Write ``f`` down; with its names lifted where it calls ``np.asarray`` or its like on traced arrays."""
+def write_down(f: Callable, given: Arguments, along: bool, first: Record | None = None) -> Traced:
+    """Write ``f`` down; with its names lifted where it calls ``np.asarray`` or its like on traced arrays.
+
+    With the record of a ``first`` trace, what comes of it is a comparison, and no program.
+    """
     token, begun = apart.set(True), boundary.lifted
     try:
-        written = _write_down(f, given, along)
+        written = _write_down(f, given, along, first)
         # What a run was refused in the middle is no part of the program: now it is known beforehand.
-        return written if boundary.lifted == begun else _write_down(f, given, along)
+        return written if boundary.lifted == begun else _write_down(f, given, along, first)
     except TakenApart as found:
         block = ABOVE.lifted(found.namespace)
     finally:
         apart.reset(token)
     try:
         with block:
-            return _write_down(f, given, along)
+            return _write_down(f, given, along, first)
     except InPlaceError:  # an array of objects would take what an array refuses, in another dtype
         raise
     except Exception:
         pass
-    return _write_down(f, given, along)  # entry by entry
+    return _write_down(f, given, along, first)  # entry by entry
 
 
-def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
+def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None) -> Traced:
     # Residual hooks are for programs that are kept, not for those that are compiled.
     noted: set[str] = set()
     token, told = packing.set(None), compiling.set(noted)
+    level = _JitLevel(given.arrays if along else None, first)
+    walking = walking_back.set((level.again or level.recorded).walk)
     try:
-        with _JitLevel(given.arrays if along else None) as level:
+        with level:
             level.function = f
             program, returned, written, tree = _run_through(f, level, given)
-        program, hidden = _captures_to_inputs(program, level.held)
-        program, captured = closure_convert(program)
+        hidden, captured = list[np.ndarray](), list[Tracer]()
+        if level.again is None:
+            level.recorded.contents = {variable: content for _, content, variable in level.held.values()}
+            program, hidden = _captures_to_inputs(program, level.held)
+            program, captured = closure_convert(program)
     finally:
+        walking_back.reset(walking)
         compiling.reset(told)
         packing.reset(token)
-    strides = strides_of(given.given) if "order" in noted else None
     return Traced(
         program,
         hidden,
@@ -267,9 +287,11 @@ def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         level.decisions,
         tree,
         "numbers" in noted,
-        strides,
+        strides_of(given.given) if "order" in noted else None,
         level.whole.check(),
         0.0,
+        level.recorded,
+        level.again is not None and level.again.is_same,
     )
 
 
@@ -278,6 +300,8 @@ def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     boxes = [level.new_input(aval_of(x)) for x in given.arrays]
     first = [box.variable for box in boxes]
     level.whole.start(first)
+    if level.again is not None:
+        level.again.begin()
     level.lay_out({v: s for v, s in zip(first, strides_of(given.given), strict=True) if s is not None})
     rest = iter(boxes)
     leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]
@@ -312,7 +336,7 @@ def _captures_to_inputs(program: Program, held: dict) -> tuple[Program, list[np.
     constants: dict[Variable, np.ndarray] = {}
     inputs, hidden = [], []
     for array, content, variable in found:
-        if id(array) in shared and _same_bytes(array, content):
+        if id(array) in shared and same_bytes(array, content):
             inputs.append(variable)
             hidden.append(array)
         else:
@@ -355,27 +379,6 @@ def _share(arrays: list[np.ndarray]) -> set[int]:
 # ── the second time ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Content:
-    """An array, equal to those of the same bytes."""
-
-    def __init__(self, array: np.ndarray | np.generic) -> None:
-        self.array = array
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and (self.array is other.array or _same_bytes(self.array, other.array))
-
-    def __hash__(self) -> int:
-        return hash(self.array.shape)
-
-
-def _content(x: Any) -> Any:
-    """The key of a constant or a parameter that is data; functions are new objects each time."""
-    if isinstance(x, (np.ndarray, np.generic)):
-        return _Content(x)
-    key = hashable(x)
-    return type(x) if key[0] == "id" else key
-
-
 def _seen(t: Traced) -> Program:
     # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
     if not t.hidden:
@@ -390,7 +393,7 @@ def _difference(a: Traced, b: Traced) -> int | None:
     """Return the first equation in which two programs differ, their number if the results do, None if nothing does."""
     if a.tree != b.tree or a.written != b.written:
         return min(len(a.program.steps), len(b.program.steps))
-    return first_difference(_seen(a), _seen(b), _content)
+    return first_difference(_seen(a), _seen(b))
 
 
 def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | None) -> NotRepeatableError:

@@ -7,6 +7,7 @@ for: the context managers themselves (``rules/hooks.py``, ``diagnose/debug.py``)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..base.locks import new_lock
 
 __all__ = [
     "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "everywhere", "in_use", "leave",
-    "note", "process_wide", "watching",
+    "note", "process_wide", "walking_back", "watching",
 ]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
@@ -30,6 +31,10 @@ compiling: ContextVar[set[str] | None] = ContextVar("dualad_compiling", default=
 
 #: whether a whole traced array that NumPy's compiled functions would take apart raises ``TakenApart`` here
 apart: ContextVar[bool] = ContextVar("dualad_apart", default=False)
+
+#: who carries out walks back through linear programs here, if it is not who asks for them:
+#: ``walk(program, cotangents, seeds, otherwise)``
+walking_back: ContextVar[Callable | None] = ContextVar("dualad_walking_back", default=None)
 
 #: how many contexts are open anywhere; while it is empty nobody needs to look at ``boundary`` or ``watching``
 in_use: list[None] = []

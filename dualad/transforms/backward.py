@@ -14,7 +14,7 @@ import numpy as np
 from ..base.log import is_logged, log
 from ..batched import Batched
 from ..core.constants import zeros_matching_library
-from ..core.contexts import active, everywhere, in_use, note, process_wide
+from ..core.contexts import active, everywhere, in_use, note, process_wide, walking_back
 from ..core.tracer import PLAIN, Tracer, beneath
 from ..dual import Dual
 from ..errors import RuleMissingError
@@ -138,7 +138,10 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
             lambda walk: backward(program, cotangents, Liveness(program, cotangents, seeds=seeds), walk),
         )
-    return _walk_back(program, cotangents, None, seeds, others is not None)
+    once, walk = others is not None, walking_back.get()
+    if walk is not None:
+        return walk(program, cotangents, seeds, lambda: _walk_back(program, cotangents, None, seeds, once))
+    return _walk_back(program, cotangents, None, seeds, once)
 
 
 def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds: str, once: bool) -> list:
