@@ -34,7 +34,7 @@ from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError
 from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
-from ..program.ir import Program, map_atoms, programs_in
+from ..program.ir import Program, distinct_calls, map_atoms, programs_in
 from ..program.variable import Variable
 from ..surface.leaves import as_primal
 from .call import CallProgram, call
@@ -131,7 +131,7 @@ def _called_in_machine_code() -> type:
 
 
 def _constants(program: Program) -> list:
-    inside = [c for _, _, params, _ in program.steps for part in programs_in(params) for c in _constants(part)]
+    inside = [c for _, params in distinct_calls(program) for part in programs_in(params) for c in _constants(part)]
     return [*program.constants, *inside]
 
 

@@ -77,16 +77,22 @@ def work_of(program: Program, each: int = 0) -> int:
     An equation outside of loops, which takes far longer to compile than to run once, counts ``each`` entries besides.
     """
     sizes: dict[tuple[int, ...], int] = {(): 1}
+    of_products: dict[tuple, int] = {}
     total = each * len(program.steps)
     for step in program.steps:
         op, args, _, outs = step
-        if op.kind in _WEIGHED or op.name in _PRODUCT:
+        shapes = [a.aval.shape if type(a) is Variable else getattr(a, "shape", ()) for a in (*args, *outs)]
+        if op.name in _PRODUCT:
+            key = op.name, *shapes
+            if key not in of_products:
+                of_products[key] = _work(step, each)
+            total += of_products[key]
+        elif op.kind in _WEIGHED:
             total += _work(step, each)
-            continue
-        for a in (*args, *outs):
-            shape = a.aval.shape if type(a) is Variable else np.shape(a)
-            size = sizes.get(shape)
-            total += sizes.setdefault(shape, math.prod(shape)) if size is None else size
+        else:
+            for shape in shapes:
+                size = sizes.get(shape)
+                total += sizes.setdefault(shape, math.prod(shape)) if size is None else size
     return total
 
 

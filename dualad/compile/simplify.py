@@ -9,6 +9,7 @@ sums. Not for: which code an operator becomes (``numpy_source.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from types import NoneType
 from typing import Any
 
@@ -107,15 +108,16 @@ class _Simplifier:
             params = map_programs(params, simplify)
         if pure:
             given = tuple([a if type(a) is Variable else hashable(a) for a in args])
-            key = op.name, given, hashable(params) if params else ()
-            known = self.known.setdefault(key, outs)
+            known = self.known.setdefault((op.name, given, hashable(params) if params else ()), outs)
             if known is not outs:
                 known_as.update(zip(outs, known, strict=True))
                 return
-        new = step.rewritten(op, args, params, outs)
-        self.steps.append(new)
+        is_one = op is step.op and params is step.params and len(args) == len(step.args)
+        if not is_one or not all(map(is_, args, step.args)):
+            step = step.rewritten(op, args, params, outs)
+        self.steps.append(step)
         for v in outs:
-            self.maker[v] = new
+            self.maker[v] = step
 
     def inline(self, program: Program, args: Sequence, outs: Sequence) -> None:
         """Put the equations of a called program in place of the call."""
@@ -222,7 +224,7 @@ class _Simplifier:
             t, d = args
             if (_is_known(d) and np.all(np.isfinite(d))) or (_is_known(t) and np.all(np.not_equal(t, 0))):
                 return multiply, args, {}
-        if is_elementwise(op) and len(outs) == 1 and outs[0].aval.shape:
+        if len(outs) == 1 and outs[0].aval.shape and is_elementwise(op):
             args = self.unspread(args, outs[0].aval.shape)
         return op, args, params
 
@@ -242,8 +244,7 @@ class _Simplifier:
 
     def unspread(self, args: list, shape: tuple[int, ...]) -> list:
         """Take the broadcasting off arguments of an elementwise operator, as far as the others give the shape."""
-        for i, a in enumerate(args):
-            smaller = self.before_broadcast(a)
+        for i, smaller in enumerate(map(self.before_broadcast, args)):
             if smaller is None:
                 continue
             new = [*args[:i], smaller, *args[i + 1 :]]

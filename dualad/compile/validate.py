@@ -36,6 +36,9 @@ Known: TypeAlias = int | Value
 _PECULIAR = (MOVES | RULES.keys()) - {"divide", "matmul", "multiply", "negative", "scale"}
 
 
+_INT = frozenset({int})
+
+
 class DifferentProgram(Exception):
     """A pass has made a program that could not be shown to compute the same."""
 
@@ -47,7 +50,7 @@ class _Plan(NamedTuple):
     of the arguments, unless one turns out to be a constant; and its arguments: variables, and ids of constants.
     """
 
-    steps: list[tuple[int, bool, list[Any], Step]]
+    steps: list[tuple[int, bool, Sequence[Any], Step]]
     #: names of constants where equations of the short way read them
     constants: dict[Any, Known]
 
@@ -89,7 +92,7 @@ class Runner:
             if is_plain:
                 key = (number, *[known[a] for a in reads])
                 name = table.get(key)
-                if name is None and step.op.name != "negative" and all([type(x) is int for x in key]):
+                if name is None and _INT.issuperset(map(type, key)) and step.op.name != "negative":
                     name = names.number(key)
                 if name is not None:
                     known[step.outs[0]] = name
@@ -109,14 +112,23 @@ class Runner:
 
     def _plan(self, program: Program) -> _Plan:
         steps, constants = [], dict[Any, Known]()
+        numbers: dict[tuple, tuple[int, bool]] = {}  # by aval's id: the program holds it meanwhile
         for step in live_steps(_inlined(program), program.outputs):
             op, args, params, outs = step
-            number, is_plain = self._number(op, params, [v.aval for v in outs])
-            given = {id(a): self.names.constant(a) for a in args if type(a) is not Variable} if is_plain else {}
-            if given:
-                is_plain = not _is_peculiar(op, given.values()) and any([type(a) is Variable for a in args])
-                constants.update({k: self.names.seen(c, True) for k, c in given.items()})
-            steps.append((number, is_plain, [a if type(a) is Variable else id(a) for a in args], step))
+            short = None if params or len(outs) != 1 else (op, id(outs[0].aval))
+            found = numbers.get(short) if short else None
+            if found is None:
+                found = self._number(op, params, [v.aval for v in outs])
+                if short:
+                    numbers[short] = found
+            number, is_plain = found
+            given = [a for a in args if type(a) is not Variable]
+            if given and is_plain:
+                known = {id(a): self.names.constant(a) for a in given}
+                is_plain = len(given) < len(args) and not _is_peculiar(op, known.values())
+                constants.update({k: self.names.seen(c, True) for k, c in known.items()})
+            reads = [a if type(a) is Variable else id(a) for a in args] if given else args
+            steps.append((number, is_plain, reads, step))
         self.names.held.append(program)
         return self._plans.setdefault(id(program), _Plan(steps, constants))
 

@@ -27,7 +27,7 @@ from ..core.watch import Watch
 from ..dual import Dual, DualLevel, split
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program, live_steps, map_atoms, map_programs, programs_in
+from ..program.ir import Program, distinct_calls, live_steps, map_atoms, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
@@ -172,7 +172,7 @@ def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
     if answer is None:
         answer = program.answers[test] = any(
             test(op, params) or any([mentions(part, test) for part in programs_in(params)])
-            for op, _, params, _ in program.recorded
+            for op, params in distinct_calls(program)
         )
     return answer
 

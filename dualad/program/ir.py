@@ -24,7 +24,16 @@ from ..memory.memory import unshared
 from .show import show
 from .variable import Step, Variable
 
-__all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_atoms", "map_programs", "programs_in"]
+__all__ = [
+    "Program",
+    "distinct_calls",
+    "evaluate",
+    "last_uses",
+    "live_steps",
+    "map_atoms",
+    "map_programs",
+    "programs_in",
+]
 
 #: a step, or a tuple of its parts
 S = TypeVar("S", bound=tuple)
@@ -74,7 +83,10 @@ class Program:
     def steps(self) -> Sequence[Step]:
         """Its equations in the order they run; those recorded as plain tuples become steps when they are asked for."""
         if self._steps is None:
-            if not all([isinstance(step, Step) for step in self.recorded]):
+            kinds = set(map(type, self.recorded))
+            if kinds == {tuple}:  # as they come out of a trace, in their thousands
+                self.recorded = list(map(Step._make, self.recorded))
+            elif tuple in kinds:
                 self.recorded = [step if isinstance(step, Step) else Step(*step) for step in self.recorded]
             self._steps = self.recorded
         return self._steps
@@ -207,6 +219,12 @@ def programs_in(params: dict) -> Iterator[Program]:
     for value in params.values():
         if isinstance(value, (Program, tuple)):
             yield from [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Program)]
+
+
+def distinct_calls(program: Program) -> list[tuple[Any, dict]]:
+    """Return the operators of a program with their parameters; those without any, which are most, once each."""
+    alone = {op: params for op, _, params, _ in program.recorded if not params}
+    return [*alone.items(), *[(op, params) for op, _, params, _ in program.recorded if params]]
 
 
 def map_programs(params: dict, function: Callable[[Program], Program]) -> dict:
