@@ -1,7 +1,7 @@
-"""The incomplete gamma and beta functions, differentiated in their shapes, as operators with rules of every order.
+"""Derivatives in the shapes of incomplete gamma and beta functions, and in the order of Bessel functions, as operators.
 
-Loaded with ``special.py``. Not for: how they are computed (``incomplete.py``), or the ufuncs that are made of them
-(``distributions.py``).
+They have rules of every order. Loaded with ``special.py``. Not for: how they are computed (``incomplete.py``,
+``bessel_orders.py``), or the ufuncs that are made of them (``distributions.py``, ``special.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from . import incomplete
+from . import bessel_orders, incomplete
 from .choice import nowhere, where
 from .kinds import add_tangents, broadcast_tangent, elementwise, scale
 from .samples import Domain, anywhere, between, elementwise_samples, positive
 
-__all__ = ["beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_shape"]
+__all__ = ["bessel_order", "beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_shape"]
 
 
 def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Domain, ...], params: Sequence[dict]):
@@ -25,7 +25,13 @@ def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Doma
     def impl(*arguments, **params):
         numbers = all([isinstance(x, (int, float)) for x in arguments])  # beside an array they don't widen its dtype
         dtype = np.float64 if numbers else np.result_type(*arguments, np.float32)
-        return function(*arguments, **params).astype(dtype)[()]
+        out = function(*arguments, **params)
+        return out.astype(np.result_type(dtype, np.complex64) if out.dtype.kind == "c" else dtype)[()]
+
+    def shape(*given, **params):
+        dtype = result_dtype(*given)
+        is_complex = params.get("kind", "").startswith("hankel")
+        return Aval(broadcast_shapes(*given), np.result_type(dtype, np.complex64) if is_complex else dtype)
 
     def jvp(primals: Sequence, tangents: Sequence, **params) -> tuple:
         out, total = op(*primals, **params), None
@@ -36,9 +42,8 @@ def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Doma
         return out, broadcast_tangent(total, out)
 
     op = elementwise(
-        impl, name=name, abstract_eval=lambda *given, **_: Aval(broadcast_shapes(*given), result_dtype(*given)),
-        jvp=jvp, samples=[(*s, p) for p in params for s in elementwise_samples(*domains)], kind="special",
-        blocks="entries",
+        impl, name=name, abstract_eval=shape, jvp=jvp, kind="special", blocks="entries",
+        samples=[(*s, p) for p in params for s in elementwise_samples(*domains)],
     )  # fmt: skip
     return op
 
@@ -189,3 +194,26 @@ student_density = _operator(
 student_shape = _operator(
     "student_shape", incomplete.student_shape, _student_shape_rule, (positive(), anywhere()), [{}]
 )
+
+
+# ── Bessel functions: the recurrences of ∂f/∂x have constant coefficients, and hold for derivatives in the order ───
+
+#: f → (a, b, c) of ∂f/∂x = a f(ν − 1) + b f(ν + 1) + c f
+_NEIGHBOURS = {
+    **dict.fromkeys(("jv", "jve", "yv", "yve", "hankel1", "hankel2"), (0.5, -0.5, 0)), "iv": (0.5, 0.5, 0),
+    "ive": (0.5, 0.5, -1), "kv": (-0.5, -0.5, 0), "kve": (-0.5, -0.5, 1), "hankel1e": (0.5, -0.5, -1j),
+    "hankel2e": (0.5, -0.5, 1j),
+}  # fmt: skip
+
+
+def _bessel_rule(v, x, *, kind: str, order: int):
+    before, after, same = _NEIGHBOURS[kind]
+    f = lambda v, order=order: bessel_order(v, x, kind=kind, order=order)
+    along = lambda: before * f(v - 1) + after * f(v + 1)
+    return lambda: f(v, order + 1), (lambda: along() + same * f(v)) if same else along
+
+
+bessel_order = _operator(
+    "bessel_order", bessel_orders.order_derivative, _bessel_rule, (between(0.4, 2.2), positive()),
+    [{"kind": k, "order": n} for k, n in (("jv", 1), ("yv", 2), ("ive", 1), ("kv", 1), ("kve", 2), ("hankel1e", 1))],
+)  # fmt: skip

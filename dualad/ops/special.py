@@ -1,7 +1,7 @@
 """Special functions: the ufuncs of ``scipy.special``, with textbook derivatives.
 
 Loaded when a ufunc outside NumPy first meets a tensor, for SciPy is optional and slow to import. A parameter in which
-no derivative is known (the order of a Bessel function) is refused by name; a ufunc that is not declared here is refused
+no derivative is known (the order of a Struve function) is refused by name; a ufunc that is not declared here is refused
 altogether. Not for: the Python functions of ``scipy.special`` (``logsumexp``, ``softmax``, ``polygamma``), which do not
 dispatch; their versions are in ``dualad.scipy.special``.
 """
@@ -21,6 +21,7 @@ from . import distributions  # noqa: F401 - for what importing it declares
 from .choice import nowhere, where
 from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, integers, positive
+from .shape_parameters import bessel_order
 from .special_kinds import no_rule, special, special_tuple
 from .zeta import polygamma
 
@@ -212,13 +213,19 @@ def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False)
     """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
     rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
 
-    def partial(v, z, out):
+    name = ufunc.__name__
+
+    def along_z(v, z, out):
         if real_only and aval_of(z).dtype.kind == "c":  # the factor exp(∓|·|)
-            why = "z is complex, and the scaling of the function is not complex-differentiable"
-            raise no_rule(ufunc.__name__, "z", why)
+            raise no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
         return rule(v, z, out)
 
-    special(ufunc, "v z", _orders, positive(), z=partial)
+    def along_v(v, z, out):
+        if aval_of(z).dtype.kind == "c":
+            raise no_rule(name, "v", "z is complex, and the integral that is used is one for real z")
+        return bessel_order(v, z, kind=name, order=1)
+
+    special(ufunc, "v z", _orders, positive(), v=along_v, z=along_z)
 
 
 _cylinder(sp.jv)

@@ -17,7 +17,7 @@ import scipy.stats as st
 
 import dualad as da
 import dualad.scipy.stats as stats
-from dualad.ops.shape_parameters import beta_integral, gamma_integral, student_shape
+from dualad.ops.shape_parameters import bessel_order, beta_integral, gamma_integral, student_shape
 
 STEP = mp.mpf(10) ** -25
 
@@ -231,3 +231,78 @@ def test_lanes_and_compiled_calls() -> None:
     one_by_one = [f(*p) for p in zip(a, x, strict=True)]
     np.testing.assert_allclose(da.vmap(f)(a, x), one_by_one, rtol=1e-13)
     np.testing.assert_allclose(da.jit(da.vmap(f))(a, x), one_by_one, rtol=1e-13)
+
+
+# ── Bessel functions in their order ──────────────────────────────────────────────────────────────────────────────
+
+
+def bessel_points(count: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    v, x = 10 ** rng.uniform(-4, 2.3, count), 10 ** rng.uniform(-5, 2.3, count)
+    third = count // 3
+    beside = rng.choice([1e-3, 0.3, 3.0], third) * rng.normal(size=third)
+    x[:third] = v[:third] * np.abs(1 + beside * v[:third] ** (-2 / 3))  # the transition, both sides of it
+    v[third : 2 * third] *= rng.choice([-1.0, 1.0], third)
+    return v, x
+
+
+@pytest.mark.parametrize("kind", ["jv", "yv", "iv", "kv", "hankel1"])
+def test_bessel_order(kind: str) -> None:
+    theirs = {"j": mp.besselj, "y": mp.bessely, "i": mp.besseli, "k": mp.besselk, "h": mp.hankel1}[kind[0]]
+    v, x = bessel_points(24)
+    found = [bessel_order(v, x, kind=kind, order=n) for n in (1, 2)]
+    errors = []
+    with mp.workdps(60):
+        for i, (order, point) in enumerate(zip(v, x, strict=True)):
+            h = mp.mpf(10) ** -15 * max(abs(order), 1e-4)
+            low, at, high = (theirs(mp.mpf(order) + s * h, mp.mpf(point)) for s in (-1, 0, 1))
+            first, second = (high - low) / (2 * h), (high - 2 * at + low) / (h * h)
+            if not 1e-250 < abs(first) < 1e250:
+                continue
+            scale = abs(second) + abs(first) ** 2 / abs(at)
+            errors.append([abs(found[0][i] - first) / abs(first), abs(found[1][i] - second) / scale])
+    first, second = np.array(errors, float).T
+    assert np.median(first) < 1e-14 and np.median(second) < 1e-14
+    assert np.max(first) < 3e-12 and np.max(second) < 3e-12
+
+
+def test_scaled_bessel_functions_and_reflections() -> None:
+    v, x = bessel_points(24)
+    v, x = v[np.abs(x) < 20], x[np.abs(x) < 20]
+    f = lambda kind, v=v, order=1: bessel_order(v, x, kind=kind, order=order)
+    near = functools.partial(np.testing.assert_allclose, rtol=1e-12)
+    near(f("ive"), f("iv") * np.exp(-x))
+    near(f("kve"), f("kv") * np.exp(x))
+    near(f("hankel1e"), f("hankel1") * np.exp(-1j * x))
+    for sign, kind in ((1, "hankel1"), (-1, "hankel2")):
+        near(np.real(f(kind)), f("jv"))
+        near(np.imag(f(kind)), sign * f("yv"))
+    near(f("kv", -v, 3), -f("kv", v, 3))
+
+
+def test_bessel_functions_at_special_points() -> None:
+    f = lambda kind, v, x: bessel_order(v, x, kind=kind, order=1)
+    assert f("kv", 0.0, 1.3) == 0.0
+    assert f("iv", 0.0, 1.3) == pytest.approx(-sp.k0(1.3), rel=1e-14)
+    assert f("jv", 0.0, 1.3) == pytest.approx(np.pi / 2 * sp.y0(1.3), rel=1e-14)
+    assert f("yv", 0.0, 1.3) == pytest.approx(-np.pi / 2 * sp.j0(1.3), rel=1e-14)
+    assert f("jv", 1e10, 1e10) == pytest.approx(-sp.jvp(1e10, 1e10), rel=1e-6)  # it depends on x − ν there
+    assert f("jv", 2.0, 0.0) == 0.0 and f("kv", 2.0, 0.0) == np.inf and f("yv", 2.0, 0.0) == -np.inf
+    assert np.isnan(f("jv", 2.0, -1.0)) and np.isnan(f("kv", np.nan, 1.0))
+    for kind in ("jv", "yv", "iv", "kv"):
+        v, x = map(np.ravel, np.meshgrid([1e-12, 1e-3, 0.5, 7.0, 1e3, 1e8], [1e-12, 1e-3, 0.5, 7.0, 7.001, 1e3, 1e8]))
+        value, slope = getattr(sp, kind)(v, x), f(kind, v, x)
+        shown = np.isfinite(value) & (np.abs(value) < 1e290)
+        assert np.all(np.isfinite(slope[shown]))
+
+
+def test_bessel_functions_in_order_and_argument() -> None:
+    v, x = 0.7, 1.3
+    for f in (sp.jv, sp.yv, sp.ive, sp.kve, lambda v, x: np.imag(sp.hankel1e(v, x))):
+        mixed = da.grad(lambda x, f=f: da.grad(lambda v: f(v, x))(v))(x)
+        assert mixed == pytest.approx(da.grad(lambda v, f=f: da.grad(lambda x: f(v, x))(x))(v), rel=1e-12)
+        third = da.grad(da.grad(da.grad(lambda v, f=f: f(v, x))))(v)
+        second = da.grad(da.grad(lambda v, f=f: f(v, x)))
+        assert third == pytest.approx((second(v + 1e-4) - second(v - 1e-4)) / 2e-4, rel=1e-6)
+    matern = lambda nu: 2 ** (1 - nu) / sp.gamma(nu) * x**nu * sp.kv(nu, x)
+    assert da.grad(matern)(1.5) == pytest.approx((matern(1.5 + 1e-6) - matern(1.5 - 1e-6)) / 2e-6, rel=1e-8)

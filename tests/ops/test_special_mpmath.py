@@ -182,7 +182,11 @@ def test_value_and_derivatives(name) -> None:
             scale = abs(point[i]) or 1.0
             with mp.workdps(40):
                 along = lambda x, i=i, point=point: theirs(*[x if j == i else mpf(p) for j, p in enumerate(point)])
-                slope = _number(mp.diff(along, mpf(point[i]), h=mpf(scale) * mpf(10) ** -14))
+                slope = mp.diff(along, mpf(point[i]), h=mpf(scale) * mpf(10) ** -14)
+            if abs(mp.im(slope)) > 1e-12 * abs(slope):  # beside the point the function is not real, and SciPy's is NaN
+                assert np.isnan(found)
+                continue
+            slope = _number(slope)
             # Of a derivative that nearly vanishes beside its function, the digits it has in common with the function.
             assert found == pytest.approx(slope, rel=1e-8, abs=1e-13 * abs(expected) / scale + 1e-300), (
                 f"derivative of {name}{point} in argument {i}"
