@@ -476,9 +476,10 @@ def linear_transpose(f: Callable, *examples) -> Transposed:
     for i, a in enumerate(avals):
         if not is_inexact(a.dtype):
             raise DtypeError(
-                f"linear_transpose: example {i} has dtype {a.dtype}.", "linear maps act on real or complex vectors",
+                f"linear_transpose: example {i} has dtype {a.dtype}.",
+                "linear maps act on real or complex vectors",
                 "pass floats; integer arguments belong in the function's closure",
-            )  # fmt: skip
+            )
     with StagedLevel("linear_transpose", owning=True, linear=True) as level:
         out = run(f, optree.tree_unflatten(in_tree, [level.new_input(a) for a in avals]), {})
         out_leaves, out_tree = output_leaves(out, "linear_transpose")

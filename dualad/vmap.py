@@ -320,8 +320,9 @@ def _tell_of_randomness(randomness: str, generator: Any, name: str) -> None:
     if randomness == DIFFERENT:
         raise UnsupportedError(
             f"{what} generator, with randomness='different'.",
-            "those draws can't be seen, so every lane had the same numbers", instead,
-        )  # fmt: skip
+            "those draws can't be seen, so every lane had the same numbers",
+            instead,
+        )
     if randomness == "error":
         warnings.warn(
             f"{what} generator: all lanes that ran together have shared them, where a loop would have drawn for each."
@@ -399,9 +400,10 @@ def _check_axis_name(axis_name, chunks: Chunking) -> None:
         return
     if not isinstance(axis_name, str):
         raise ArgumentTypeError(
-            f"vmap: axis_name is {axis_name!r} of type {type(axis_name).__name__}.", "a name is a string",
+            f"vmap: axis_name is {axis_name!r} of type {type(axis_name).__name__}.",
+            "a name is a string",
             "write axis_name='i'",
-        )  # fmt: skip
+        )
     if not chunks.is_whole:
         raise ArgumentError(
             f"vmap: axis_name={axis_name!r} was given together with chunk_size, max_memory, executor or progress.",

@@ -325,9 +325,10 @@ def all_gather(x: Any, axis_name: str, axis: int = 0) -> Any:
         ndim = np.ndim(leaf) + 1
         if not -ndim <= axis < ndim:
             raise ArgumentError(
-                f"all_gather: axis is {axis}, and the result has {ndim} dimensions.", "there is no such place",
+                f"all_gather: axis is {axis}, and the result has {ndim} dimensions.",
+                "there is no such place",
                 f"choose from {-ndim} to {ndim - 1}",
-            )  # fmt: skip
+            )
         return bind(gather_op, (leaf,), {"axis": axis_name, "position": axis % ndim})
 
     return tree_map(gather, x)

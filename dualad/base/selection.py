@@ -110,9 +110,10 @@ def _names(argnames, where: str) -> list[str]:
     names = [] if argnames is None else argnames
     if not isinstance(names, (tuple, list)) or not all([isinstance(name, str) for name in names]):
         raise ArgumentTypeError(
-            f"{where}: argnames={argnames!r} of type {type(argnames).__name__}.", "a name is a string",
+            f"{where}: argnames={argnames!r} of type {type(argnames).__name__}.",
+            "a name is a string",
             "write argnames='x', or a tuple such as ('x', 'y')",
-        )  # fmt: skip
+        )
     if len(set(names)) != len(names):
         raise ArgumentError(
             f"{where}: argnames={argnames!r} names an argument twice.", _TWICE, "name each argument once"

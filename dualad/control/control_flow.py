@@ -66,9 +66,10 @@ def decider(x, what: str, integer: bool = False):
         )
     if aval.dtype.kind not in ("iu" if integer else "biufc"):
         raise DtypeError(
-            f"{what} has dtype {aval.dtype}.", "it is an integer" if integer else "it is a truth value",
+            f"{what} has dtype {aval.dtype}.",
+            "it is an integer" if integer else "it is a truth value",
             "convert it with x.astype(int)" if integer else "compare it with something",
-        )  # fmt: skip
+        )
     if isinstance(x, Tracer) and not x.level.open:
         raise escaped(x.level, what, x)
     return x if integer or aval.dtype.kind == "b" or not isinstance(x, Tracer) else np.not_equal(x, 0)
@@ -167,9 +168,10 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     """
     if not isinstance(branches, Sequence):
         raise ArgumentTypeError(
-            f"switch: branches is a {type(branches).__name__}.", "one of several functions is chosen",
+            f"switch: branches is a {type(branches).__name__}.",
+            "one of several functions is chosen",
             "pass a list of functions",
-        )  # fmt: skip
+        )
     branches = tuple(branches)
     for i, f in enumerate(branches):
         check_callable(f, "switch", f"branch {i}")

@@ -308,9 +308,7 @@ def _switch_batch(size, values, mapped, **params):
 
 def _switch_samples():
     ints, vector, scalar = Aval((), np.dtype(int)), Aval((3,), np.dtype(float)), Aval((), np.dtype(float))
-    plain = tuple([
-        stage(f, [vector, scalar], f.__name__, "samples").program for f in (_sine, _scale, _shift)
-    ])  # fmt: skip
+    plain = tuple([stage(f, [vector, scalar], f.__name__, "samples").program for f in (_sine, _scale, _shift)])
     linear = tuple([stage(f, [vector, scalar], f.__name__, "samples").program for f in (_scale, _halve)])
     pick = lambda k: lambda rng: np.asarray(k, ints.dtype)
     return [
@@ -386,9 +384,10 @@ def while_with(make: Callable, values: Sequence, order: int, *, test, body, cons
     for v, m in zip(test.inputs[a:], flags[b:], strict=True):
         inputs += [v, *[Variable(strong_aval(v.aval)) for _ in range(order)]] if m else [v]
     params = {
-        "test": Program(inputs, test.recorded, test.outputs, test.name), "body": program.program,
+        "test": Program(inputs, test.recorded, test.outputs, test.name),
+        "body": program.program,
         "constants": (a, b + order * sum(flags[:b])),
-    }  # fmt: skip
+    }
     for_test = [v[0] if type(v) is list else v for v in values[:a]]
     results = bind(while_loop, (*for_test, *spread_orders(values[a:], flags, order)), params)
     return gather_orders(results, flags[b:], order)

@@ -44,9 +44,10 @@ class Unknown:
         for x, path in zip(leaves, self.names, strict=True):
             if not is_array(x):
                 raise ArgumentTypeError(
-                    f"{where}: {path} is {x!r} of type {type(x).__name__}.", "it is solved for as a number or an array",
+                    f"{where}: {path} is {x!r} of type {type(x).__name__}.",
+                    "it is solved for as a number or an array",
                     "pass numbers and arrays",
-                )  # fmt: skip
+                )
             a = aval_of(x)
             self.avals.append(Aval(a.shape, a.dtype if is_inexact(a.dtype) else np.dtype(float)))
 
@@ -77,8 +78,9 @@ class Unknown:
             shown = f"a {type(out).__name__}" if hasattr(out, "x") or tree == self.tree else treedef_outline(tree)
             raise TreeError(
                 f"{self.where}: {who} returned {shown}; expected {treedef_outline(self.tree)}.",
-                "the solution is of the structure of what it started from", hint,
-            )  # fmt: skip
+                "the solution is of the structure of what it started from",
+                hint,
+            )
         return [self._leaf(x, a, name, who) for x, a, name in zip(leaves, self.avals, self.names, strict=True)]
 
     def _leaf(self, x, aval: Aval, name: str, who: str):
@@ -151,9 +153,7 @@ class LinearSolve:
 
     def transposed(self) -> LinearSolve:
         """Return the transposed system, whose transpose is this one."""
-        return LinearSolve(
-            self.name, self.matvec, self.transpose_solve, self.solve, self.unknown, not self.flipped
-        )  # fmt: skip
+        return LinearSolve(self.name, self.matvec, self.transpose_solve, self.solve, self.unknown, not self.flipped)
 
 
 def _count(call: LinearSolve) -> int:

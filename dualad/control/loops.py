@@ -387,9 +387,10 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
     for x, name in zip(leaves, names, strict=True):
         if not -np.ndim(x) <= axis < np.ndim(x):
             raise ArgumentError(
-                f"associative_scan: {name} has {np.ndim(x)} dimensions, and axis is {axis}.", "there is no such axis",
+                f"associative_scan: {name} has {np.ndim(x)} dimensions, and axis is {axis}.",
+                "there is no such axis",
                 "choose an axis that every array has",
-            )  # fmt: skip
+            )
     if len({np.shape(x)[axis] for x in leaves}) > 1:
         raise ArgumentError(
             f"associative_scan: the arrays have lengths {[np.shape(x)[axis] for x in leaves]} along axis {axis}.",

@@ -53,7 +53,7 @@ from .places import (
     referent_of,
     state_of,
     unlifted,
-)  # fmt: skip
+)
 
 __all__ = ["MOST", "Reach", "Snapshot", "TooMuch"]
 

@@ -78,16 +78,17 @@ banded_solve = solution(
     _banded_product,
     impl=_solve,
     abstract_eval=_solve_shape,
-    back=lambda ct, ab, *, lower, upper: banded_solve(
-        transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower
-    ),
+    back=lambda ct, ab, *, lower, upper: banded_solve(transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower),
     raises=True,
     samples=[
-        (_dominant(1, 1)(3, 4), (4, 2), _tridiagonal), (_dominant(2, 0)(3, 5), (5, 1), {"lower": 2, "upper": 0}),
+        (_dominant(1, 1)(3, 4), (4, 2), _tridiagonal),
+        (_dominant(2, 0)(3, 5), (5, 1), {"lower": 2, "upper": 0}),
         (_dominant(0, 2)(3, 4), (4, 1), {"lower": 0, "upper": 2}),
         (_dominant(0, 0)(1, 3), (3, 1), {"lower": 0, "upper": 0}),
-        (_dominant(1, 1)(2, 3, 4), (4, 2), _tridiagonal), (_dominant(1, 1)(0, 3, 4), (4, 2), _tridiagonal),
-        (_dominant(1, 2, 0.2)(4, 4), (4, 1), {"lower": 1, "upper": 2}), (_dominant(1, 1)(3, 1), (1, 1), _tridiagonal),
+        (_dominant(1, 1)(2, 3, 4), (4, 2), _tridiagonal),
+        (_dominant(1, 1)(0, 3, 4), (4, 2), _tridiagonal),
+        (_dominant(1, 2, 0.2)(4, 4), (4, 1), {"lower": 1, "upper": 2}),
+        (_dominant(1, 1)(3, 1), (1, 1), _tridiagonal),
     ],
     blocks="one",
-)  # fmt: skip
+)

@@ -33,9 +33,7 @@ def _zeros_for_none(tangents, primals) -> list:
 
 def _cotangents(pieces, args) -> tuple:
     """Give each traced argument its piece (its real part for a real argument), and None to known ones."""
-    return tuple([
-        unbroadcast(c, a) if type(a) is Aval else None for c, a in zip(pieces, args, strict=True)
-    ])  # fmt: skip
+    return tuple([unbroadcast(c, a) if type(a) is Aval else None for c, a in zip(pieces, args, strict=True)])
 
 
 def _join(name: str, function: Callable, **fields) -> Primitive:

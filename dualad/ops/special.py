@@ -260,8 +260,9 @@ special(
 # Kelvin functions: f = ber + i bei and ker + i kei satisfy f″ = i f − f′/x.
 
 for _real, _imag, _real_p, _imag_p in (
-    (sp.ber, sp.bei, sp.berp, sp.beip), (sp.ker, sp.kei, sp.kerp, sp.keip),
-):  # fmt: skip
+    (sp.ber, sp.bei, sp.berp, sp.beip),
+    (sp.ker, sp.kei, sp.kerp, sp.keip),
+):
     special(_real, "x", positive(), x=lambda x, out, f=_real_p: f(x))
     special(_imag, "x", positive(), x=lambda x, out, f=_imag_p: f(x))
     special(_real_p, "x", positive(), x=lambda x, out, f=_imag: -f(x) - out / x)

@@ -365,11 +365,12 @@ lyapunov = solution(
     samples=[
         (np.array([[2.0, 0.3], [0.3, 1.0]]), (2, 2), {"pole": 0.0}),
         (np.diag([1.0, 1.0, 3.0]), (2, 3, 3), {"pole": np.nan}),
-        (np.eye(1), (1, 1), {"pole": 0.0}), (np.eye(2), (0, 2, 2), {"pole": 0.0}),
+        (np.eye(1), (1, 1), {"pole": 0.0}),
+        (np.eye(2), (0, 2, 2), {"pole": 0.0}),
         (np.array([[2.0, 0.3j], [-0.3j, 1.0]]), complex_plane()(2, 2), {"pole": 0.0}),
     ],
     blocks="stack",
-)  # fmt: skip
+)
 
 
 def _unitary_factor(a, *, polar):

@@ -34,8 +34,9 @@ def check(program: Program) -> None:
             if isinstance(a, Variable) and a not in known:
                 raise ProgramError(
                     f"equation {i} ({equation.op.name}) reads a variable of {a.aval!r} that nothing before it assigns.",
-                    "equations run in order, and each reads inputs or results of earlier ones", _PRINTED,
-                )  # fmt: skip
+                    "equations run in order, and each reads inputs or results of earlier ones",
+                    _PRINTED,
+                )
         avals = [a.aval if isinstance(a, Variable) else aval_of(a) for a in equation.args]
         expected = equation.op.abstract_eval(*avals, **equation.params)
         expected = expected if equation.op.multiple_results else (expected,)
@@ -43,8 +44,9 @@ def check(program: Program) -> None:
         if tuple(expected) != found:
             raise ProgramError(
                 f"equation {i} ({equation.op.name}) should give {expected}, but is declared {found}.",
-                "shape and dtype of a result follow from the operator and its arguments", _PRINTED,
-            )  # fmt: skip
+                "shape and dtype of a result follow from the operator and its arguments",
+                _PRINTED,
+            )
         for v in equation.outs:
             if v in known:
                 raise ProgramError(
@@ -57,8 +59,9 @@ def check(program: Program) -> None:
         if isinstance(o, Variable) and o not in known:
             raise ProgramError(
                 f"the program `{program.name}` returns a variable of {o.aval!r} that nothing assigns.",
-                "a result is an input, a constant, or what an equation gives", _PRINTED,
-            )  # fmt: skip
+                "a result is an input, a constant, or what an equation gives",
+                _PRINTED,
+            )
 
 
 def check_linear(program: Program) -> None:

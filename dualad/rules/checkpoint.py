@@ -406,9 +406,10 @@ def checkpoint(
         for n in static:
             if isinstance(n, bool) or not hasattr(n, "__index__"):
                 raise ArgumentTypeError(
-                    f"checkpoint of `{name}`: static_argnums holds {n!r}.", "a position is an integer",
+                    f"checkpoint of `{name}`: static_argnums holds {n!r}.",
+                    "a position is an integer",
                     "write static_argnums=1, or a tuple of them",
-                )  # fmt: skip
+                )
             if not 0 <= n < len(args):
                 raise ArgumentError(
                     f"checkpoint of `{name}`: static_argnums has {n}, but the call has {len(args)} arguments.",

@@ -67,7 +67,7 @@ def with_values(
         return thing
     inside = functools.partial(
         with_values, value=value, attributes=attributes, fixed=fixed, within=within | {id(owner)}
-    )  # fmt: skip
+    )
     if isinstance(thing, types.FunctionType):
         return _function(thing, inside, fixed)
     if isinstance(thing, functools.partial):

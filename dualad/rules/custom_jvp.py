@@ -192,9 +192,7 @@ class custom_jvp(RuledFunction[Args, Out]):
         """
         for one in rules:
             if one is not None:
-                self.check_rule(
-                    one, "defjvps was given", "pass one rule(t, out, *primals) for each argument, or None"
-                )  # fmt: skip
+                self.check_rule(one, "defjvps was given", "pass one rule(t, out, *primals) for each argument, or None")
 
         def rule(*given, **by_name):
             *held, primals, tangents = given

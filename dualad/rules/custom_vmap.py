@@ -168,9 +168,7 @@ class custom_vmap(RuledFunction[Args, Out]):
         callable
             ``rule`` itself.
         """
-        self.check_rule(
-            rule, "def_vmap was given", "pass rule(axis_size, in_batched, *args) -> (out, out_batched)"
-        )  # fmt: skip
+        self.check_rule(rule, "def_vmap was given", "pass rule(axis_size, in_batched, *args) -> (out, out_batched)")
         self.rule = rule
         return rule
 

@@ -209,9 +209,10 @@ class no_tangents:
     def __init__(self, active: bool = True) -> None:
         if not isinstance(active, bool):
             raise ArgumentTypeError(
-                f"no_tangents was given {active!r}.", "it takes True or False, or decorates as @no_tangents()",
+                f"no_tangents was given {active!r}.",
+                "it takes True or False, or decorates as @no_tangents()",
                 "write @no_tangents() above a def, or `with no_tangents():`",
-            )  # fmt: skip
+            )
         self.active = active
         self._tokens: list = []
 

@@ -74,7 +74,7 @@ class LinearCall:
         push, pull = [None if f is None else map_linear(f, mapped, size) for f in (self.forward, self.backward)]
         return LinearCall(
             self.name, push, pull, opaque=self.opaque, once=self.once, sparse=self.sparse, signed=self.signed
-        )  # fmt: skip
+        )
 
     def transposed(self) -> LinearCall:
         """Return the transposed map, whose transpose is this one."""
@@ -273,7 +273,7 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
                 f"linear_call of `{name}`: {paths[i]} has dtype {a.dtype}.",
                 "linear maps act on real or complex vectors",
                 "pass integers among the residuals",
-            )  # fmt: skip
+            )
     trees: list = [None]
     outs = None
     if like is not None:

@@ -46,7 +46,7 @@ class _Opaque:
 
     def __init__(
         self, name: str, function: Callable, *, vectorized: bool = False, like: Callable | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name, self.function, self.vectorized, self.like = name, function, vectorized, like
         self.jacobian: _Opaque | str = "it was wrapped without a Jacobian"
         self.code: Callable | None = None
@@ -325,9 +325,10 @@ class _Wrapped(UserFunction):
         chosen = [leaves[template.arrays[i]] for i in moving]
         if any(b is None for b in chosen):
             raise TreeError(
-                f"{name} returned None for an argument.", "it has one block per floating-point argument",
+                f"{name} returned None for an argument.",
+                "it has one block per floating-point argument",
                 "return zeros of shape out.shape + in.shape",
-            )  # fmt: skip
+            )
         return chosen
 
 

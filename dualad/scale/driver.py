@@ -29,7 +29,7 @@ __all__ = ["chunked", "cut_into"]
 
 def chunked(
     plan: Plan, chunk_size: int | None, max_memory: int | None, executor: Any = None, progress: bool = False
-) -> list:  # fmt: skip
+) -> list:
     """Return the results of the ranges of a plan, in order."""
     if not plan.total:
         return [plan.run(0, 0)]

@@ -150,7 +150,7 @@ class Inputs:
 
     def close(
         self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun", finish: Callable | None = None
-    ) -> Closed:  # fmt: skip
+    ) -> Closed:
         """Take a function ``f(*x, *args)``, and what it reads from its closure.
 
         To find that, it is written down once for arguments like the examples. A function that can't be (it branches on

@@ -151,8 +151,9 @@ def directional(
         if np.shape(weights) != (count,):
             raise ShapeError(
                 f"directional: weights has shape {np.shape(weights)} for {count} directions.",
-                "there is one weight for each direction", "pass an array of that length",
-            )  # fmt: skip
+                "there is one weight for each direction",
+                "pass an array of that length",
+            )
     part = lambda start, stop: [None if t is None else t[start:stop] for t in moved]
     return _sum_up(f, leaves, tree, part, count, weights, order, chunks)[0]
 
@@ -306,8 +307,9 @@ def _lanes(leaves: list, given: list, directions: Any) -> tuple[int, list]:
         if found.dtype != aval.dtype:
             raise DtypeError(
                 f"directional: {name} has dtype {found.dtype} for an x of dtype {aval.dtype}.",
-                "a direction has its point's dtype", f"cast it: directions.astype(np.{aval.dtype.name})",
-            )  # fmt: skip
+                "a direction has its point's dtype",
+                f"cast it: directions.astype(np.{aval.dtype.name})",
+            )
         counts[str(name)] = found.shape[0]
         moved.append(t)
     if len(set(counts.values())) != 1 or not next(iter(counts.values())):

@@ -229,16 +229,18 @@ def nth_derivative(f: Callable, n: int) -> Callable:
     check_order(n, "nth_derivative")
     if n > _LAST_FACTORIAL:
         raise ArgumentError(
-            f"nth_derivative: n={n}.", f"{n}! is beyond the largest floating-point number",
+            f"nth_derivative: n={n}.",
+            f"{n}! is beyond the largest floating-point number",
             "take the coefficient instead: taylor(f, x, order=n)[n] is the derivative divided by n!",
-        )  # fmt: skip
+        )
 
     def derivative_of(x):
         if not is_array(x):
             raise ArgumentTypeError(
-                f"nth_derivative: the argument is {x!r} of type {type(x).__name__}.", "it is a number, or an array",
+                f"nth_derivative: the argument is {x!r} of type {type(x).__name__}.",
+                "it is a number, or an array",
                 "pass a float, or an array of floats",
-            )  # fmt: skip
+            )
         aval = aval_of(x)
         one = np.ones(aval.shape, aval.dtype)[()]
         if not aval.shape:

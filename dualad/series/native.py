@@ -164,9 +164,10 @@ def _power(call: Any, moving: list[int]) -> Stream | None:
             return None
         power = e * np.log(x)
         return _integral(
-            call, bind(call.op, call.zeroth, call.params),
+            call,
+            bind(call.op, call.zeroth, call.params),
             lambda y: y * call.wrap(derivative(power.variable), call.level),
-        )  # fmt: skip
+        )
     if type(e) not in (int, float) or e in (0, 1, 2, 3):
         return None
     first = bind(call.op, call.zeroth, call.params)

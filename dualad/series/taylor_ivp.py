@@ -152,9 +152,10 @@ def taylor_ivp(
     check_order(order, "taylor_ivp")
     if order < 2:
         raise ArgumentError(
-            f"taylor_ivp: order={order}.", "the size of a step is read off the last two coefficients",
+            f"taylor_ivp: order={order}.",
+            "the size of a step is read off the last two coefficients",
             "pass at least 2, or leave order out",
-        )  # fmt: skip
+        )
     t, end = _span(t_span)
     y = _state(y0)
     floor = 1e-3 if atol is None else max(atol / rtol, _NOTHING)
@@ -294,8 +295,9 @@ class _Expansion:
         if np.shape(out) != np.shape(y):
             raise OutputError(
                 f"taylor_ivp: the function returned shape {np.shape(out)} for a state of shape {np.shape(y)}.",
-                "it returns the rate of each entry of the state", "return an array, or a list, like y",
-            )  # fmt: skip
+                "it returns the rate of each entry of the state",
+                "return an array, or a list, like y",
+            )
         return out
 
 
@@ -404,9 +406,10 @@ def _span(t_span: Any) -> tuple[float, float]:
         )
     if any([isinstance(t, Tracer) or not np.isfinite(t) for t in t_span]):
         raise ArgumentError(
-            f"taylor_ivp: t_span={t_span!r}.", "steps end at times that are known, and finite",
+            f"taylor_ivp: t_span={t_span!r}.",
+            "steps end at times that are known, and finite",
             "scale time by the traced value: integrate y' = T f(T s, y) over s from 0 to 1",
-        )  # fmt: skip
+        )
     return float(t_span[0]), float(t_span[1])
 
 

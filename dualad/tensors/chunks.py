@@ -118,18 +118,20 @@ def check_executor(executor: Any, where: str) -> None:
     """Refuse what takes no work."""
     if isinstance(executor, type):
         raise ArgumentTypeError(
-            f"{where}: executor={executor.__name__} is a class.", "work is given to an executor, which has workers",
+            f"{where}: executor={executor.__name__} is a class.",
+            "work is given to an executor, which has workers",
             f"make one: with {executor.__name__}() as pool: ...",
-        )  # fmt: skip
+        )
     if executor is None or callable(getattr(executor, "submit", None)):
         return
     number = isinstance(executor, (int, np.integer)) and not isinstance(executor, bool)
     raise ArgumentTypeError(
         f"{where}: executor={executor!r} of type {type(executor).__name__}.",
         "work is given to an executor, which is any object with submit(function, *args)",
-        f"pass an Executor: concurrent.futures.ProcessPoolExecutor({executor})" if number
+        f"pass an Executor: concurrent.futures.ProcessPoolExecutor({executor})"
+        if number
         else "pass a concurrent.futures.ProcessPoolExecutor, or that of another library",
-    )  # fmt: skip
+    )
 
 
 def refuse_traced(tree: Any, executor: Any, where: str) -> None:

@@ -26,14 +26,15 @@ _SHARED = -1
 
 def over_shards(
     both: Callable, f: Callable, selected: tuple, has_aux: bool, in_axes: Any, reduce: str | None, chunks: Chunking
-) -> Callable:  # fmt: skip
+) -> Callable:
     """Make the function that computes ``both`` (value and gradient of ``f``) over shards, and reduces."""
     where, executor = chunks.where, chunks.executor
     if reduce not in ("sum", "mean", None):
         raise ArgumentError(
-            f"{where}: reduce={reduce!r}.", "shards are summed, averaged by their lengths, or left as they are",
+            f"{where}: reduce={reduce!r}.",
+            "shards are summed, averaged by their lengths, or left as they are",
             "use 'sum', 'mean' or None",
-        )  # fmt: skip
+        )
     if in_axes is None and not chunks.is_whole:
         raise ArgumentError(
             f"{where}: {'executor' if executor is not None else 'chunk_size'}= was given without in_axes=.",
@@ -72,8 +73,9 @@ def _axes(leaves: list, treedef: optree.PyTreeSpec, args: tuple, kwargs: dict, i
         if not is_axis(a):
             raise ArgumentTypeError(
                 f"{name}: in_axes holds {a!r} of type {type(a).__name__}.",
-                "an axis is an integer, or None for what is shared", "write in_axes=(None, 0, 0)",
-            )  # fmt: skip
+                "an axis is an integer, or None for what is shared",
+                "write in_axes=(None, 0, 0)",
+            )
     given = flatten_prefix((spec, None if kwargs else {}), treedef, "in_axes", "the arguments", is_axis)
     axes = []
     for i, (x, a) in enumerate(zip(leaves, given, strict=True)):
@@ -105,10 +107,11 @@ def _cuts(leaves: list, axes: list[int], tree: Any, executor: Any, name: str) ->
     if len({n for n, _ in sizes}) > 1:
         raise ShapeError(
             f"{name}: the arguments that are cut have different lengths: "
-            + ", ".join([f"{n} has {size}" for size, n in sizes]) + ".",
+            + ", ".join([f"{n} has {size}" for size, n in sizes])
+            + ".",
             "a shard has the same rows of each of them",
             "pass arrays of one length along the axes that are cut, or None for what all shards share",
-        )  # fmt: skip
+        )
 
     def cut(ranges: list) -> list[tuple]:
         return [tuple([x[(*[slice(None)] * a, slice(*r))] for x, a in across]) for r in ranges]

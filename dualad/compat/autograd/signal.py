@@ -13,9 +13,7 @@ import numpy as np
 __all__ = ["convolve"]
 
 
-def convolve(
-    A: Any, B: Any, axes: Sequence | None = None, dot_axes: Sequence | None = None, mode: str = "full"
-) -> Any:  # fmt: skip
+def convolve(A: Any, B: Any, axes: Sequence | None = None, dot_axes: Sequence | None = None, mode: str = "full") -> Any:
     """Convolve two arrays along pairs of axes.
 
     Parameters

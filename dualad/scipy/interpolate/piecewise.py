@@ -231,7 +231,7 @@ class _Cubic(PPoly):
 
     def _build(
         self, original: Callable, x, y, slopes: Callable, beyond, real: bool = False, *, axis: int, **options
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take SciPy's interpolant; if anything is traced, compute ours from ``slopes(y, h)`` at the knots."""
         self._original = None
         if tracer_in(x, y, axis, *options.values()) is None:

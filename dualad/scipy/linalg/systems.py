@@ -75,9 +75,7 @@ def _structure(a, assume_a: str | None, lower: bool, name: str):
 
 
 @mirrors(sl.solve)
-def solve(
-    a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False
-):  # fmt: skip
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None, transposed=False):
     """Solve a x = b.
 
     On tensors no structure is looked for, and a matrix assumed to be positive definite is not checked to be.

@@ -137,10 +137,8 @@ t = Continuous(st.t, logpdf=_t_logpdf, cdf=lambda z, df: sp.stdtr(df, z), sf=lam
 vonmises = Continuous(
     st.vonmises,
     valid=lambda kappa: kappa >= 0,
-    logpdf=lambda z, kappa: (
-        kappa * np.cos(z) - 2 * _HALF_LOG_2PI - np.abs(kappa) - np.log(sp.i0e(kappa))
-    ),
-)  # fmt: skip
+    logpdf=lambda z, kappa: kappa * np.cos(z) - 2 * _HALF_LOG_2PI - np.abs(kappa) - np.log(sp.i0e(kappa)),
+)
 
 
 # ── on the positive half line ────────────────────────────────────────────────────────────────────────────────────

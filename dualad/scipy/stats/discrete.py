@@ -56,16 +56,14 @@ nbinom = Discrete(
     st.nbinom,
     (0.0, math.inf),
     valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
-    logpmf=lambda k, n, p: (
-        sp.gammaln(n + k) - sp.gammaln(k + 1) - sp.gammaln(n) + n * np.log(p) + sp.xlog1py(k, -p)
-    ),
+    logpmf=lambda k, n, p: sp.gammaln(n + k) - sp.gammaln(k + 1) - sp.gammaln(n) + n * np.log(p) + sp.xlog1py(k, -p),
     edge=(
         lambda n, p: p == 1,
         lambda k, n, p: np.exp(sp.gammaln(n + k) - sp.gammaln(k + 1) - sp.gammaln(n)) * p**n * (1 - p) ** k,
     ),
     cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
     sf=lambda k, n, p: sp.betaincc(n, k + 1, p),
-)  # fmt: skip
+)
 geom = Discrete(
     st.geom,
     (1.0, math.inf),

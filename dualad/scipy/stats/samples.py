@@ -245,9 +245,7 @@ def median_abs_deviation(x, axis=0, center=np.median, scale=1.0, nan_policy="pro
 
 
 @mirrors(scipy.stats.iqr)
-def iqr(
-    x, axis=None, rng=(25, 75), scale=1.0, nan_policy="propagate", interpolation="linear", keepdims=False
-):  # fmt: skip
+def iqr(x, axis=None, rng=(25, 75), scale=1.0, nan_policy="propagate", interpolation="linear", keepdims=False):
     """Compute the distance between two percentiles."""
     x, axis = _sample(x, axis, nan_policy)
     low, high = sorted(rng)
