@@ -14,7 +14,6 @@ import numpy as np
 import optree
 
 from ..base.tree import LeafName, flatten, flatten_like, is_array
-from ..batched import Batched
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
@@ -22,6 +21,7 @@ from ..jacobians.call import split_last
 from ..jvp import jvp
 from ..surface.leaves import check_differentiable
 from ..tensors.chunks import Chunking
+from ..transforms.linearize import stage_tangents
 from ..vmap import vmap
 
 __all__ = ["Propagated", "propagate"]
@@ -126,57 +126,36 @@ def propagate(
                 "propagate their real and imaginary parts",
             )
     spread = _spread(mean, avals, cov, std, corr, contributions)
-    push = _Push(f, mean, leaves, in_tree)
+    value, stage = stage_tangents(f, (mean,), False, "propagate")
+    value_leaves, out_tree = flatten(value)
+    outs = [aval_of(x) for x in value_leaves]
+    for i, a in enumerate(outs):
+        if a.dtype.kind != "f":
+            raise OutputError(
+                f"propagate: {LeafName(value, 'the result', i)} has dtype {a.dtype}.",
+                "a covariance is one of real numbers that move",
+                "return floats; take complex results apart with np.real and np.imag",
+            )
     # Rows of `moved` are tangents of the result, all its entries side by side.
-    tangents = vmap(push, chunk_size=chunk_size, randomness="same")(*_split_rows(spread.directions, avals))
-    moved = np.concatenate([np.reshape(t, (t.shape[0], -1)) for t in tangents[: push.count]], axis=1)
-    known = iter([t[0] for t in tangents[push.count :]])
-    value_leaves = [next(known) if v is None else v for v in push.value]
+    line = stage.linear()
+    push = vmap(lambda *tangents: line.flat(list(tangents)), chunk_size=chunk_size, randomness="same")
+    moved = np.concatenate([t.reshape(t.shape[0], -1) for t in push(*_split_rows(spread.directions, avals))], axis=1)
     weighted = moved if spread.matrix is None else spread.matrix @ moved
-    outs = [aval_of(v) for v in value_leaves]
     variances = np.sum(moved * weighted, axis=0)
     covariance = None
     if full:
         blocks = _blocks(np.swapaxes(moved, 0, 1) @ weighted, outs)
-        covariance = push.out_tree.unflatten([push.out_tree.unflatten(row) for row in blocks])
+        covariance = out_tree.unflatten([out_tree.unflatten(row) for row in blocks])
     shares = None
     if contributions:
         each = np.swapaxes(moved * weighted, 0, 1)
         rows = _blocks(each, outs, avals)
-        shares = push.out_tree.unflatten([_fill(leaves, in_tree, row) for row in rows])
+        shares = out_tree.unflatten([_fill(leaves, in_tree, row) for row in rows])
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
-    deviations = push.out_tree.unflatten(_split_rows(np.sqrt(variances), outs))
-    return Propagated(push.out_tree.unflatten(value_leaves), covariance, deviations, shares)
-
-
-class _Push:
-    """The map from tangents of the argument to tangents of the result, which keeps the result itself on the way."""
-
-    def __init__(self, f: Callable, mean: Any, leaves: list, in_tree: optree.PyTreeSpec) -> None:
-        self.f, self.mean, self.leaves, self.in_tree = f, mean, leaves, in_tree
-        self.value: list = []
-        self.out_tree: Any = None
-        self.count = 0
-
-    __name__ = "propagate"
-
-    def __call__(self, *directions):
-        value, tangent = jvp(self.f, (self.mean,), (_fill(self.leaves, self.in_tree, list(directions)),))
-        moved, self.out_tree = flatten(tangent)
-        known = flatten(value)[0]
-        for i, x in enumerate(known):
-            if aval_of(x).dtype.kind != "f":
-                raise OutputError(
-                    f"propagate: {LeafName(value, 'the result', i)} has dtype {aval_of(x).dtype}.",
-                    "a covariance is one of real numbers that move",
-                    "return floats; take complex results apart with np.real and np.imag",
-                )
-        # The value is the same for all tangents; where an operator computes both together it has the batch axis too.
-        self.value = [None if isinstance(x, Batched) else x for x in known]
-        self.count = len(moved)
-        return moved + [x for x in known if isinstance(x, Batched)]
+    deviations = out_tree.unflatten(_split_rows(np.sqrt(variances), outs))
+    return Propagated(out_tree.unflatten(value_leaves), covariance, deviations, shares)
 
 
 # ── how the argument varies ──────────────────────────────────────────────────────────────────────────────────────
