@@ -22,8 +22,7 @@ from dualad.testing.report import to_json, without_transform
 from ..base.terminal import Progress, aligned, colour, seen_length, uses_colour, width
 from . import html
 from .files import require_writable, write, write_json
-from .points import describe_point, nearby
-from .targets import Target, find_targets, points_of
+from .targets import Target, describe_point, find_targets, nearby, points_of
 
 __all__ = ["format_failures", "format_reports", "format_summary", "run"]
 

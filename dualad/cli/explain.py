@@ -12,8 +12,7 @@ from dualad.diagnose.explain import explain
 
 from ..base.terminal import width
 from .files import write_json
-from .points import describe_point
-from .targets import with_points
+from .targets import describe_point, with_points
 
 __all__ = ["run"]
 

@@ -21,8 +21,7 @@ from dualad.testing.engine import Engine, RealFunction, Side
 
 from ..base.terminal import aligned, width
 from .files import write
-from .points import describe_point
-from .targets import with_points
+from .targets import describe_point, with_points
 
 __all__ = ["run"]
 

@@ -25,8 +25,7 @@ from dualad.vjp_via_transpose import vjp
 
 from .files import write
 from .html import page
-from .points import describe_point
-from .targets import with_points
+from .targets import describe_point, with_points
 
 __all__ = ["run"]
 

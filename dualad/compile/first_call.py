@@ -29,7 +29,7 @@ from ..program.variable import Variable
 from . import trust
 from .fault_report import write_report
 from .native.equations import Equations
-from .native.guards import StrayWrite
+from .native.stub import StrayWrite
 from .reference import EACH, Reference, TooLong, work_of
 from .validate import has_effect
 

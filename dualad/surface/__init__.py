@@ -12,7 +12,7 @@ Not for: rules; a function here either normalizes arguments and calls an operato
 # fmt: off
 from . import (  # noqa: F401, I001 - for what importing them does
     arguments, composites, contraction, creation, elementwise, fourier, histograms, indexing,
-    joining, linalg, metadata, methods, polynomial, quantiles, reductions, shaping, sorting, ufunc_methods, ufuncs,
+    joining, linalg, methods, polynomial, quantiles, reductions, shaping, sorting, ufunc_methods, ufuncs,
     unsupported, writing,
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""Shapes: NumPy's names for reshaping, moving axes, reversing and repeating.
+"""Shapes: NumPy's questions about them, which are answered from the aval, and reshaping, moving axes, repeating.
 
 Not for: their rules (``ops/shaping.py``), joining and splitting (``joining.py``), or selecting entries
 (``indexing.py``).
@@ -11,13 +11,56 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Array, Axis, DType, Shape
+from ..core.aval import Array, Axis, DType, Shape, aval_of
 from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
 from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, order_of, record, writer
 from ..memory.order import convert_like_numpy, second
 from ..ops import shaping
-from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
+from .arguments import array_operands, function, normalize_axes, normalize_axis, numpys_own, operand
+
+
+@function(np.shape, kind="metadata")
+def shape(a: Array) -> Array:
+    return operand(a).shape
+
+
+@function(np.ndim, kind="metadata")
+def ndim(a: Array) -> Array:
+    return len(operand(a).shape)
+
+
+@function(np.size, kind="metadata")
+def size(a: Array, axis: Axis = None) -> Array:
+    a = operand(a)
+    return math.prod([a.shape[i] for i in normalize_axes(axis, a.ndim, "np.size")])
+
+
+@function(np.result_type, kind="metadata")
+def result_type(*arrays_and_dtypes: Any) -> Array:
+    return np.result_type(*[x.dtype if isinstance(x, Tracer) else x for x in arrays_and_dtypes])
+
+
+@function(np.can_cast, kind="metadata")
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> Array:
+    return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
+
+
+@function(np.min_scalar_type, kind="metadata")
+def min_scalar_type(a: Array, /) -> Array:
+    """Return the dtype: that alone is known of a tensor, as of any array with axes."""
+    return a.dtype
+
+
+numpys_own(
+    np.common_type, np.diag_indices_from, np.isrealobj, np.tril_indices_from, np.triu_indices_from, kind="metadata"
+)
+
+
+@function(np.iscomplexobj, kind="metadata")
+def iscomplexobj(x: Array) -> Array:
+    return aval_of(operand(x)).dtype.kind == "c"
+
 
 # ── reshaping ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -20,10 +20,9 @@ from ..threads import shared_out
 from .apart import LostError
 from .bounds import Entry
 from .engine import Engine
-from .guards import Guarded
 from .lowering import count_moved
 from .operators import TYPES, Refused, computed_in, have_room
-from .stub import as_declared
+from .stub import Guarded, as_declared
 from .table import Way
 from .views import check_view
 
@@ -61,7 +60,7 @@ class Equations:
         self.reads = list(reads.values())
         self._keys = list(reads)
         self.text, self.about = "", ""
-        #: the function, and the same with all memory between guard zones (``guards.py``)
+        #: the function, and the same with all memory between guard zones (``stub.py``)
         self.run: Callable = _not_compiled
         self.guarded: Callable = _not_compiled
 

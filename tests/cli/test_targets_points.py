@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualad.cli.points import describe_point, nearby, parse_point
+from dualad.cli.targets import describe_point, nearby, parse_point
 from dualad.errors import UsageError
 
 
