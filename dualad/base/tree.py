@@ -190,12 +190,8 @@ class _Static:
         return repr(self.value)
 
 
-def _static_value(static: Any, children: Any) -> Any:
-    return static.value
-
-
 _register_node: Any = optree.register_pytree_node  # whose types know collections only
-_register_node(_Static, lambda static: ((), static), _static_value, namespace=NAMESPACE)
+_register_node(_Static, lambda static: ((), static), lambda static, children: static.value, namespace=NAMESPACE)
 
 
 def flatten_result(tree: Any, passed: Sequence | None = None) -> tuple[list, optree.PyTreeSpec]:

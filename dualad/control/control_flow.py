@@ -256,17 +256,13 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
         for body, f in zip(bodies, branches, strict=True)
     ]
     programs, captured = captured_inputs(cast, len(avals))
-    args = [*[_as_array(x) for x in arrays], *captured]
+    args = [*[(x if hasattr(x, "dtype") else np.asarray(x)[()]) for x in arrays], *captured]
     unknown = linear_arguments([index, *args])
     if any(unknown[1:]) and not unknown[0]:
         out = switch_linearly(index, args, unknown[1:], tuple(programs))
     else:
         out = bind(switch_op, (index, *args), {"branches": tuple(programs), "linear": 0})
     return optree.tree_unflatten(bodies[0].tree, list(out))
-
-
-def _as_array(x):
-    return x if hasattr(x, "dtype") else np.asarray(x)[()]
 
 
 def linear_arguments(args: Sequence) -> list[bool]:

@@ -394,17 +394,12 @@ def _index_set(x, v, *arrays, template):
     return out[()]
 
 
-def _is_whole(template: tuple, shape: tuple) -> bool:
-    """Whether a template selects all entries in their order: what is written there leaves nothing of the old ones."""
-    return len(template) <= len(shape) and all(e == (0, n, 1) for e, n in zip(template, shape, strict=False))
-
-
 def _index_set_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) -> tuple:
     _x, v, *arrays = primals
     tx, tv = tangents[:2]
     out = bind(index_set, primals, {"template": template})
-    if _is_whole(template, out.shape):
-        return out, tv
+    if len(template) <= len(out.shape) and all(e == (0, n, 1) for e, n in zip(template, out.shape, strict=False)):
+        return out, tv  # all entries in their order: nothing is left of the old ones
     tx = zeros_matching_library(out.shape, out.dtype, tv) if tx is None else tx
     tv = zeros_matching_library(np.shape(v), out.dtype, tx) if tv is None else tv
     return out, bind(index_set, (tx, tv, *arrays), {"template": template})

@@ -220,10 +220,6 @@ def _is_negative(x):
     return x < 0
 
 
-def _is_beyond_one(x):
-    return np.abs(x) > 1
-
-
 def _extended(name: str, outside) -> None:
     ufunc = getattr(np, name)
 
@@ -235,7 +231,7 @@ def _extended(name: str, outside) -> None:
 for _name in ("sqrt", "log", "log2", "log10"):
     _extended(_name, _is_negative)
 for _name in ("arccos", "arcsin", "arctanh"):
-    _extended(_name, _is_beyond_one)
+    _extended(_name, lambda x: np.abs(x) > 1)
 
 
 @function(np.emath.logn, kind="composite")

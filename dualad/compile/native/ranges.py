@@ -156,7 +156,7 @@ class Facts:
         rest, best, key = terms[:-1], None, (s, factor > 0)
         sides = [*self._about.get(key, ()), *given.about.get(key, ())]
         if len(sides) > 1:
-            sides.sort(key=_length)
+            sides.sort(key=lambda side: len(side[1]))
         for other, left, plain in sides:
             common = math.gcd(factor, other)
             m, n = abs(factor) // common, abs(other) // common
@@ -181,10 +181,6 @@ class Facts:
             if worst is not None:
                 best = worst if best is None else max(best, worst)
         return best
-
-
-def _length(side: _Side) -> int:
-    return len(side[1])
 
 
 def _sides(fact: Sum) -> list[tuple[tuple[int, bool], _Side]]:
