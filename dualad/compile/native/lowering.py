@@ -20,6 +20,7 @@ from .code import WIDTH, Code, Lanes
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
+from .systems import has_system, solved, weight_of_system
 from .table import Way, lowering_of
 from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
 
@@ -77,7 +78,7 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
     if way is Way.PRODUCT:
         floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
-    return False
+    return way is Way.FACTOR and has_system(avals, out)
 
 
 def is_indexed(step: Step) -> bool:
@@ -97,7 +98,7 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
     if way is Way.PRODUCT:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
-    return 2 * most
+    return weight_of_system(outs[0].aval) if way is Way.FACTOR else 2 * most
 
 
 class Registers:
@@ -184,6 +185,8 @@ class Registers:
             return [self.elementwise(name, args, params, out)]
         if way is Way.PRODUCT:
             return [self.product(args, out)]
+        if way is Way.FACTOR:
+            return [solved(self, args, out)]
         if name == "cumsum":
             return [self.running_sum(args[0], params, out)]
         return [self.reduction(name, args[0], params, out)]
