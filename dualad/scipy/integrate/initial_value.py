@@ -28,10 +28,9 @@ from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
-from .native import OURS, REACHED, checked_control, compiled_rows, solve_in_steps
+from .native import LOOPS, OURS, REACHED, checked_control, compiled_rows, note_scipys_loop, solve_in_steps
 from .own_times import OwnTimes
-from .problem import Problem, Settings, check_run, solver_of
-from .runge_kutta import EXPLICIT
+from .problem import IMPLICIT, Problem, Settings, check_run, check_start, solver_of
 from .trajectories import ivp
 
 __all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
@@ -77,18 +76,20 @@ def solve_ivp(
     The derivative is that of the exact solution, to the tolerances that are given: forward mode solves the variational
     equation together with y, reverse mode the adjoint equation backwards along the dense output.
 
-    Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps. It is SciPy's where the
-    function branches on values, with events, and for complex states and those of more than 256 numbers.
+    Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps; so is that of ``"Rodas5P"``.
+    It is SciPy's where the function branches on values, with events, for SciPy's implicit methods, and for complex
+    states and those of more than 256 numbers (32 of ``"Rodas5P"``).
 
     Parameters
     ----------
     fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
-        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The method ``"Tsit5"``
-        (Tsitouras 2011, of order 5) runs in our own loop always.
+        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The methods ``"Tsit5"``
+        (Tsitouras 2011, of order 5) and ``"Rodas5P"`` (Steinebach 2023, of order 5, for stiff problems, always with the
+        exact Jacobian) run in our own loop.
     sensitivity : {"auto", "forward", "adjoint", "steps"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
-        takes the first for up to 50 numbers. ``"steps"`` differentiates in both modes what an explicit method did, its
+        takes the first for up to 50 numbers. ``"steps"`` differentiates in both modes what a compiled method did, its
         step sizes held: the result, and not the solution, to rounding.
     sens_tol : {"all", "state"}
         Whether the errors of the tangents are controlled, or they take the steps of the state.
@@ -141,6 +142,7 @@ def solve_ivp(
     ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
     if ours:
         check_native(where, method, events, y0)
+        options.pop("jac", None)  # the exact one belongs to the method
         choices = {
             "sensitivity": sensitivity, "sens_tol": sens_tol, "require_success": require_success and not known,
             "keep_steps": keep_steps, "max_steps": max_steps, **options,
@@ -154,6 +156,7 @@ def solve_ivp(
     if known:
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
+        check_start(lambda t, y: fun(t, y, *given), t_span[0], y0, where)
         with _bar(progress) as bar:
             fun = bar.counting(watch_results(fun, where), _share_of(t_span))
             return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
@@ -203,17 +206,21 @@ class _Call:
         self.rows: Callable | None = None
         self.is_staged = is_traced([*ends, y0, *self.theta])
         partly = ends[2] is None and not settings.require_success  # where it stops is asked of SciPy
-        if not self.functions and settings.name in EXPLICIT and self.is_staged and not partly:
+        if not self.functions and settings.name in LOOPS and self.is_staged and not partly:
             self.settings = settings = settings._replace(native=True)
         self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
+        if self.is_staged and settings.name in IMPLICIT and not settings.native:
+            note_scipys_loop(self.problem)
         self.watch = Watch(self.problem, self.functions, self.crossings, functools.partial(self.solve, events=True))
 
     def solve(
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
     ) -> Any:  # fmt: skip
         """Have SciPy solve it on plain arrays."""
+        plain = self.f.plain(values)
+        check_start(plain, t0, y0, self.settings.where)
         with calling_scipy(), _bar(self.progress) as bar:
-            f = bar.counting(self.f.plain(values), _share_of((t0, t1)))
+            f = bar.counting(plain, _share_of((t0, t1)))
             return si.solve_ivp(
                 f, (t0, t1), y0, solver_of(self.settings.method), times, dense,
                 self._events(values) if events else None, **self._options(y0, values),
@@ -424,8 +431,8 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, 
 
 def check_native(where: str, method: Any, events: Any, y0: Any) -> None:
     """Refuse what our own loop does not do."""
-    if method not in EXPLICIT:
-        wrong, why = f"method={method!r}", f"the methods whose loop is ours are {', '.join(EXPLICIT)}"
+    if method not in LOOPS:
+        wrong, why = f"method={method!r}", f"the methods whose loop is ours are {', '.join(LOOPS)}"
     elif events is not None:
         wrong, why = "events", "SciPy's loop looks for events"
     elif aval_of(operand(y0)).dtype.kind == "c":

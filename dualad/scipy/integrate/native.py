@@ -5,9 +5,10 @@ Not for: the methods (``runge_kutta.py``), or derivatives (``trajectories.py``).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,19 @@ from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
 from ...errors import ConvergenceError, PerformanceNote
 from .functions import entries
+from .rosenbrock import RODAS5P, RightHandSide
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
-    "is_solvable", "message_of", "rows_at", "run_native", "solve_in_steps",
+    "LOOPS", "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
+    "is_solvable", "message_of", "note_scipys_loop", "rows_at", "run_native", "solve_in_steps",
     "stopped_early",
 ]  # fmt: skip
 
-#: methods that SciPy does not have
-OURS = ("Tsit5",)
+#: the methods whose loop is a program, by name
+LOOPS = {**EXPLICIT, "Rodas5P": RODAS5P}
+#: those that SciPy does not have
+OURS = ("Tsit5", "Rodas5P")
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."
@@ -39,17 +43,23 @@ REACHED = "The solver successfully reached the end of the integration interval."
 _AT_ONCE = 128
 #: states of more numbers are left to SciPy's loop: their steps are array operations, in which little is lost
 _LARGEST = 256
+#: and those of implicit methods, whose matrices are factorized in the loop
+_LARGEST_MATRIX = 32
 
 
 def is_solvable(problem: Any, y0: Any) -> bool:
-    """Whether there may be machine code for a problem: its method is explicit, its state real and not large."""
-    return problem.settings.native and problem.n <= _LARGEST and aval_of(y0).dtype == np.dtype(float)
+    """Whether there may be machine code for a problem: its method has a loop, its state is real and not large."""
+    base, implicit = problem, problem.settings.name not in EXPLICIT
+    while base.base is not None:
+        base = base.base[0]
+    small = problem.n <= _LARGEST and not (implicit and base.n > _LARGEST_MATRIX)
+    return problem.settings.native and small and aval_of(y0).dtype == np.dtype(float)
 
 
 def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: Any) -> tuple[Any, State]:
     """Solve in a program, as far as the last of times in order; return y there, and the last state."""
-    method, control, forward = EXPLICIT[problem.settings.name], problem.settings.control, np.sign(t1 - t0)
-    f = lambda t, y: problem.function(t, y, *parameters)
+    method, control, forward = LOOPS[problem.settings.name], problem.settings.control, np.sign(t1 - t0)
+    f = problem.right_side(parameters)
 
     def turn(s: State, t: Any) -> tuple[State, Any]:
         going = lambda s: (s.status == RUNNING) & (forward * (t - s.t) > 0)
@@ -78,7 +88,8 @@ def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, wha
     code = problem.once(key, lambda: _machine_code(problem, function, arrays))
     if code is None:
         return None
-    out, t, status = code(*arrays)
+    with _no_singular_matrix(s.where):
+        out, t, status = code(*arrays)
     if status != RUNNING and s.require_success:
         raise stopped_early(s.where, what, t, message_of(status, s.control))
     return out
@@ -91,6 +102,29 @@ def stopped_early(where: str, what: str, t: Any, message: str) -> ConvergenceErr
         "there is no solution beyond that time, and so no derivative",
         "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
         " require_success=False for the part that was computed",
+    )
+
+
+@contextlib.contextmanager
+def _no_singular_matrix(where: str) -> Iterator[None]:
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise ConvergenceError(
+            f"{where}: the matrix 1 − γh ∂f/∂y of a step is singular.",
+            "its systems have no solution for just that step size",
+            "pass another first_step or max_step",
+        ) from error
+
+
+def note_scipys_loop(problem: Any) -> None:
+    """Note that a program calls back SciPy's loop for a stiff method."""
+    warnings.warn(
+        f"{problem.settings.where}: compiled code calls SciPy's loop back for method={problem.settings.name!r}, whose"
+        " steps branch on values\n  method='Rodas5P' is one for stiff problems, and its loop is machine code: a hundred"
+        " times faster",
+        PerformanceNote,
+        stacklevel=user_level(),
     )
 
 
@@ -127,20 +161,20 @@ def message_of(status: Any, control: Control) -> str:
 
 def in_steps(f: Callable, name: str) -> tuple[Callable, Callable]:
     """Return compiled functions for y' = f(t, y, *args): the state before the first step, and the next steps."""
-    method = EXPLICIT[name]
-    slopes = lambda args: lambda t, y: f(t, y, *args)
+    method = LOOPS[name]
+    slopes = lambda y, args: RightHandSide(lambda t, y: f(t, y, *args), len(y))
 
     def steps(s: State, t1: Any, args: tuple, control: Control) -> tuple[State, Any]:
         forward = np.sign(t1 - s.t)
 
         def turn(s: State, _: None) -> tuple[State, Any]:
             going = lambda new: (new.status == RUNNING) & (new.t == s.t) & (forward * (t1 - new.t) > 0)
-            s = while_loop(going, lambda s: advance(method, slopes(args), s, t1, control), s)
+            s = while_loop(going, lambda s: advance(method, slopes(s.y, args), s, t1, control), s)
             return s, (s.t, s.y)
 
         return scan(turn, s, None, length=_AT_ONCE)
 
-    start = lambda t0, t1, y0, args, control: begin(method, slopes(args), t0, t1, y0, control)
+    start = lambda t0, t1, y0, args, control: begin(method, slopes(y0, args), t0, t1, y0, control)
     return ABOVE.jitted(start), ABOVE.jitted(steps)
 
 
@@ -186,10 +220,11 @@ def solve_in_steps(
 ) -> OptimizeResult:  # fmt: skip
     """Solve by our own loop and return what SciPy returns."""
     t0, t1 = [float(t) for t in t_span]
-    t, y, s = accepted_steps(_users_steps(fun, name, where), t0, t1, np.asarray(y0, float), args, control)
-    status = 0 if s.t == t1 else -1
+    with _no_singular_matrix(where):
+        t, y, s = accepted_steps(_users_steps(fun, name, where), t0, t1, np.asarray(y0, float), args, control)
+    status, factored = 0 if s.t == t1 else -1, 0 if name in EXPLICIT else int(s.tried)
     return OptimizeResult(
-        t=t, y=y.T, sol=None, t_events=None, y_events=None, status=status, success=status == 0, njev=0, nlu=0,
-        nfev=int(s.tried) * len(EXPLICIT[name].b) + (2 if control.first_step is None else 1),
+        t=t, y=y.T, sol=None, t_events=None, y_events=None, status=status, success=status == 0, njev=factored,
+        nlu=factored, nfev=int(s.tried) * LOOPS[name].calls + (2 if control.first_step is None else 1),
         message=REACHED if status == 0 else message_of(int(s.status), control),
     )  # fmt: skip

@@ -22,19 +22,20 @@ from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
-from .functions import compile_callback
+from .functions import compile_callback, over_lanes
 from .native import is_solvable, rows_at, run_native, stopped_early
 from .path import Path, steps_at_once
+from .rosenbrock import RightHandSide
 from .runge_kutta import Control
 
 __all__ = [
-    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "in_order", "key_of", "method_name", "over_lanes",
+    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "check_start", "in_order", "key_of", "method_name",
     "solver_of",
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
-METHODS["Tsit5"] = si.RK45  # where SciPy's loop runs: of the same order
-IMPLICIT = ("Radau", "BDF", "LSODA")
+METHODS |= {"Tsit5": si.RK45, "Rodas5P": si.Radau}  # where SciPy's loop runs: of the same kind
+IMPLICIT = ("Radau", "BDF", "LSODA", "Rodas5P")
 #: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
 _DENSE = 64
 #: a sparse Jacobian has at most this part of its entries
@@ -87,6 +88,17 @@ def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
         raise stopped_early(settings.where, what, run.t[-1] if len(run.t) else "the start", run.message)
 
 
+def check_start(f: Callable, t0: Any, y0: Any, where: str) -> None:
+    """Refuse slopes that are NaN at the start: SciPy would look for the size of its first step for ever."""
+    try:
+        first = f(t0, np.asarray(y0) * 1.0)
+        stuck = np.isnan(first).any()
+    except Exception:  # SciPy says what is wrong
+        return
+    if stuck:
+        raise stopped_early(where, "the solver", t0, "the right-hand side is not a finite number there.")
+
+
 def in_order(t0: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
     """Return times as a solution comes to them, and where among those each one is (None: it is where it was)."""
     if len(times) < 2 or (np.diff(times) * (1.0 if times[-1] >= t0 else -1.0) >= 0).all():
@@ -127,6 +139,11 @@ class Problem:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+    def right_side(self, parameters: Sequence) -> RightHandSide:
+        """Return f(t, y) as the steps of a method take it."""
+        base = None if self.base is None else self.base[0].right_side(parameters[: self.base[1]])
+        return RightHandSide(lambda t, y: self.function(t, y, *parameters), self.n, base)
 
     # ── runs on plain arrays ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,9 +192,11 @@ class Problem:
         if self.solve is not None:
             run = self.solve(float(t0), float(t1), times, y0, parameters)
         else:
+            slopes = self._slopes(t0, y0, parameters)
+            check_start(slopes, t0, y0, s.where)
             with calling_scipy():
                 run = si.solve_ivp(
-                    self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, solver_of(s.method), t_eval=times,
+                    slopes, (float(t0), float(t1)), y0, solver_of(s.method), t_eval=times,
                     **self._options(y0, parameters),
                 )  # fmt: skip
             what = "the solver of the derivatives' equation"
@@ -239,7 +258,7 @@ class Problem:
 
     def takes_sparse(self, size: int) -> bool:
         """Whether the method takes a sparse Jacobian for a system of this size."""
-        return size > _DENSE and method_name(self.settings.method) in ("Radau", "BDF")
+        return size > _DENSE and method_name(self.settings.method) in IMPLICIT[:2]
 
     def _sparse(self, y0: np.ndarray, parameters: Sequence) -> Callable | None:
         jacobian = ABOVE.sparse_jacobian(lambda y, t, *p: self.function(t, y, *p))
@@ -312,14 +331,6 @@ class Problem:
         """Return f along a solution, shape (times, n)."""
         mapped = (0, 0, *[None] * len(parameters))
         return vmap(self.function, mapped, randomness="same")(times, y, *parameters)
-
-
-def over_lanes(function: Callable, *values: Any) -> Any:
-    """Map a function over leading axes; it is called as it is, which is faster code, where they have one entry."""
-    if len(values[0]) > 1:
-        return vmap(function, randomness="same")(*values)
-    out = function(*[v[0] for v in values])
-    return tuple([x[None] for x in out]) if isinstance(out, tuple) else out[None]
 
 
 def _bytes(run: Any) -> int:

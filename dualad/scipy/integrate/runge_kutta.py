@@ -1,4 +1,4 @@
-"""Explicit Runge–Kutta methods as programs: a step in plain NumPy, and SciPy's control of its size.
+"""Explicit Runge–Kutta methods as programs: a step in plain NumPy, and SciPy's control of its size for any method.
 
     kᵢ = f(t + cᵢ h, y + h Σⱼ aᵢⱼ kⱼ),   y⁺ = y + h Σ bᵢ kᵢ,   ε = ‖error / scale‖ < 1,   h⁺ = h · 0.9 ε^(−1/(q+1))
 
@@ -17,7 +17,7 @@ import scipy.integrate as si
 
 __all__ = [
     "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
-    "begin", "step",
+    "begin", "norm", "weighted",
 ]  # fmt: skip
 
 #: what a run has come to
@@ -25,18 +25,20 @@ RUNNING, TOO_SMALL, NOT_FINITE, TOO_MANY = 0, 1, 2, 3
 
 
 class Method(NamedTuple):
-    """An explicit method: its tableau, and the order q of its error.
+    """A method of one step: how many stages it has, and the order q of its error.
 
-    ``measure(k, h, scale)`` returns the norm of the error of a step, and ``dense(f, step, x)`` the solution at the part
-    x of a step.
+    ``step(f, t, y, h, end, slope)`` returns the state after a step from (t, y), where the slope is known, and its
+    stages k; ``measure(k, h, scale)`` the norm of its error, and ``dense(f, state, x)`` the solution at the part x of
+    the last step.
     """
 
-    a: Sequence
-    b: Sequence
-    c: Sequence
+    stages: int
     q: int
+    step: Callable
     measure: Callable
     dense: Callable
+    #: evaluations of f in a step
+    calls: int
 
 
 class Control(NamedTuple):
@@ -52,7 +54,7 @@ class Control(NamedTuple):
 class State(NamedTuple):
     """Where a run is.
 
-    The last accepted step went from (t_old, y_old) to (t, y) by the slopes k, of which the last is f(t, y).
+    The last accepted step went from (t_old, y_old) to (t, y) by the stages k, of which the last is f(t, y).
     """
 
     t: Any
@@ -66,12 +68,14 @@ class State(NamedTuple):
     status: Any
 
 
-def _sum(weights: Sequence, k: Sequence) -> Any:
+def weighted(weights: Sequence, k: Sequence) -> Any:
+    """Return Σ wᵢ kᵢ."""
     terms = [w * slope for w, slope in zip(weights, k, strict=False) if w != 0]
     return sum(terms[1:], terms[0])
 
 
-def _norm(x: Any) -> Any:
+def norm(x: Any) -> Any:
+    """Return the root of the mean of squares."""
     return np.sqrt(np.sum(x * x) / x.size)
 
 
@@ -85,24 +89,15 @@ def begin(method: Method, f: Callable, t0: Any, t1: Any, y0: Any, control: Contr
         h = np.minimum(control.first_step, interval)
     else:
         scale = control.atol + np.abs(y0) * control.rtol
-        d0, d1 = _norm(y0 / scale), _norm(slope / scale)
+        d0, d1 = norm(y0 / scale), norm(slope / scale)
         small = (d0 < 1e-5) | (d1 < 1e-5)
         h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), interval)
-        d2 = _norm((f(t0 + h0 * d, y0 + h0 * d * slope) - slope) / scale) / h0
+        d2 = norm((f(t0 + h0 * d, y0 + h0 * d * slope) - slope) / scale) / h0
         flat, largest = (d1 <= 1e-15) & (d2 <= 1e-15), np.maximum(d1, d2)
         h1 = np.where(flat, np.maximum(1e-6, h0 * 1e-3), (0.01 / np.where(flat, 1.0, largest)) ** (1 / (method.q + 1)))
         h = np.minimum(np.minimum(100 * h0, h1), np.minimum(interval, control.max_step))
-    k = (*[np.zeros_like(y0) for _ in method.b], slope)
+    k = (*[np.zeros_like(y0) for _ in range(method.stages - 1)], slope)
     return State(t0, y0, h, k, t0, y0, np.bool_(False), np.int64(0), np.int64(RUNNING))
-
-
-def step(method: Method, f: Callable, t: Any, y: Any, h: Any, end: Any, slope: Any) -> tuple[Any, tuple]:
-    """Return the state after a step from (t, y), where the slope is known, and all its slopes."""
-    k = [slope]
-    for row, c in zip(method.a[1:], method.c[1:], strict=True):
-        k.append(f(t + c * h, y + _sum(row, k) * h))
-    y = y + h * _sum(method.b, k)
-    return y, (*k, f(end, y))
 
 
 def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) -> State:
@@ -114,7 +109,7 @@ def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) ->
     t = s.t + d * size
     t = np.where(d * (t - t1) > 0, t1, t)
     h = t - s.t
-    y, k = step(method, f, s.t, s.y, h, t, s.k[-1])
+    y, k = method.step(f, s.t, s.y, h, t, s.k[-1])
     error = method.measure(k, h, control.atol + np.maximum(np.abs(s.y), np.abs(y)) * control.rtol)
     # An error of zero is the best, one that is NaN the worst.
     known = np.where(error >= 0, np.maximum(error, 1e-300), np.inf)
@@ -144,26 +139,37 @@ def at(method: Method, f: Callable, s: State, t: Any) -> Any:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _explicit(table: Any, measure: Callable, dense: Callable) -> Method:
+    def step(f: Callable, t: Any, y: Any, h: Any, end: Any, slope: Any) -> tuple[Any, tuple]:
+        k = [slope]
+        for row, c in zip(table.A[1:], table.C[1:], strict=True):
+            k.append(f(t + c * h, y + weighted(row, k) * h))
+        y = y + h * weighted(table.B, k)
+        return y, (*k, f(end, y))
+
+    return Method(len(table.B) + 1, table.error_estimator_order, step, measure, dense, len(table.B))
+
+
 def _pair(table: Any) -> Method:
     """Return a pair with one estimate of the error, and its dense output ``y + h Σ kᵢ Σ pᵢⱼ x^(j+1)``."""
 
     def measure(k: Sequence, h: Any, scale: Any) -> Any:
-        return _norm(_sum(table.E, k) * h / scale)
+        return norm(weighted(table.E, k) * h / scale)
 
     def dense(f: Callable, s: State, x: Any) -> Any:
         powers = [x ** (j + 1) for j in range(table.P.shape[1])]
-        weights = [_sum(row, powers) if np.any(row) else 0.0 for row in table.P]
+        weights = [weighted(row, powers) if np.any(row) else 0.0 for row in table.P]
         moving = [(w, slope) for w, slope, row in zip(weights, s.k, table.P, strict=True) if np.any(row)]
         return s.y_old + (s.t - s.t_old) * sum([w * slope for w, slope in moving[1:]], moving[0][0] * moving[0][1])
 
-    return Method(table.A, table.B, table.C, table.error_estimator_order, measure, dense)
+    return _explicit(table, measure, dense)
 
 
 def _dop853(table: Any) -> Method:
     """Return the method of order 8 with errors of orders 5 and 3, and a dense output of three more stages (II.10)."""
 
     def measure(k: Sequence, h: Any, scale: Any) -> Any:
-        fifth, third = _sum(table.E5, k) / scale, _sum(table.E3, k) / scale
+        fifth, third = weighted(table.E5, k) / scale, weighted(table.E3, k) / scale
         fifth, third = np.sum(fifth * fifth), np.sum(third * third)
         both = fifth + 0.01 * third
         return np.abs(h) * fifth / np.sqrt(np.where(both > 0, both, 1.0) * scale.size)
@@ -171,14 +177,19 @@ def _dop853(table: Any) -> Method:
     def dense(f: Callable, s: State, x: Any) -> Any:
         k, h, change = list(s.k), s.t - s.t_old, s.y - s.y_old
         for row, c in zip(table.A_EXTRA, table.C_EXTRA, strict=True):
-            k.append(f(s.t_old + c * h, s.y_old + _sum(row, k) * h))
-        parts = [change, h * k[0] - change, 2 * change - h * (s.k[-1] + k[0]), *[h * _sum(row, k) for row in table.D]]
+            k.append(f(s.t_old + c * h, s.y_old + weighted(row, k) * h))
+        parts = [
+            change,
+            h * k[0] - change,
+            2 * change - h * (s.k[-1] + k[0]),
+            *[h * weighted(row, k) for row in table.D],
+        ]
         out = 0.0 * change
         for i, part in enumerate(reversed(parts)):
             out = (out + part) * (1 - x if i % 2 else x)
         return s.y_old + out
 
-    return Method(table.A, table.B, table.C, table.error_estimator_order, measure, dense)
+    return _explicit(table, measure, dense)
 
 
 class _Tsit5:
@@ -211,7 +222,7 @@ class _Tsit5:
     ])  # fmt: skip
 
 
-#: the methods whose loop is a program, by name
+#: the explicit methods, by name
 EXPLICIT: dict[str, Method] = {
     "RK23": _pair(si.RK23), "RK45": _pair(si.RK45), "DOP853": _dop853(si.DOP853), "Tsit5": _pair(_Tsit5),
 }  # fmt: skip

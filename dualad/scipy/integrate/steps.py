@@ -19,9 +19,10 @@ from ...control.linear_solve import cast
 from ...control.loops import scan
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
-from .native import accepted_steps, compiled, in_steps, message_of, stopped_early
-from .problem import Problem, in_order, over_lanes
-from .runge_kutta import EXPLICIT, RUNNING, State, at, step
+from .functions import over_lanes
+from .native import LOOPS, accepted_steps, compiled, in_steps, message_of, stopped_early
+from .problem import Problem, in_order
+from .runge_kutta import RUNNING, State, at
 
 __all__ = ["walk_back_steps"]
 
@@ -75,7 +76,7 @@ def _pull(
     ``"steps"``: λ goes through each step, and the cotangents are added before it; ``"dense"``: each cotangent is of the
     solution at a time in a step, and what it is at the start of that is returned.
     """
-    method, places = EXPLICIT[problem.settings.name], [1 + i for i, m in enumerate(moving) if m]
+    method, places = LOOPS[problem.settings.name], [1 + i for i, m in enumerate(moving) if m]
     dense, count = what == "dense", len(bars)
 
     def run(*values):
@@ -87,8 +88,8 @@ def _pull(
             t, end, y, at_time, ct = row
 
             def one(y, *theta):
-                f = lambda t, y: problem.function(t, y, *theta)
-                after, k = step(method, f, t, y, end - t, end, f(t, y))
+                f = problem.right_side(theta)
+                after, k = method.step(f, t, y, end - t, end, f(t, y))
                 if not dense:
                     return after
                 state = State(end, after, end - t, k, t, y, False, 0, RUNNING)

@@ -1,0 +1,154 @@
+"""Six stiff problems: the compiled Rosenbrock method beside SciPy's Radau and BDF, and diffrax's Kvaerno5.
+
+``python -m benchmarks.stiff`` prints error and time of each at several tolerances, with the gradient's time. The first
+calls, which compile, are not in the times. Not for: problems that are not stiff (``trajectories.py``).
+"""
+
+import importlib
+import itertools
+import time
+
+import numpy as np
+import scipy.integrate as si
+
+import dualad as da
+
+__all__ = ["PROBLEMS", "table"]
+
+
+def robertson(t, y, p):
+    """Robertson (1966); Hairer and Wanner, *Solving Ordinary Differential Equations II*, IV.10, as all of these."""
+    slow, back, fast = p[0] * y[0], p[1] * y[1] * y[2], p[2] * y[1] ** 2
+    return [back - slow, slow - back - fast, fast]
+
+
+def hires(t, y, p):
+    """Schäfer's photomorphogenesis of plants (1975)."""
+    bound, formed = p[6] * y[5] * y[7], p[7] * y[6]
+    return [
+        -p[0] * y[0] + p[1] * y[1] + p[2] * y[2] + p[8], p[0] * y[0] - (p[1] + p[3]) * y[1],
+        -(p[2] + p[0]) * y[2] + p[1] * y[3] + p[4] * y[4], p[3] * y[1] + p[0] * y[2] - 1.12 * y[3],
+        -1.745 * y[4] + p[1] * (y[5] + y[6]), -bound + p[5] * y[3] + p[0] * y[4] - p[1] * y[5] + p[5] * y[6],
+        bound - formed, formed - bound,
+    ]  # fmt: skip
+
+
+def orego(t, y, p):
+    """Field and Noyes's oscillating reaction (1974)."""
+    return [p[0] * (y[1] + y[0] * (1 - p[2] * y[0] - y[1])), (y[2] - (1 + y[0]) * y[1]) / p[0], p[1] * (y[0] - y[2])]
+
+
+def van_der_pol(t, y, p):
+    return [y[1], p[0] * (1 - y[0] ** 2) * y[1] - y[0]]
+
+
+def e5(t, y, p):
+    """Enright, Hull and Lindberg's problem E5 (1975)."""
+    first, second, third, last = p[0] * y[0], p[1] * y[0] * y[2], p[2] * p[3] * y[1] * y[2], p[3] * y[3]
+    return [-first - second, first - third, first - second - third + last, second - last]
+
+
+def pollution(t, y, p):
+    """Verwer's model of the air (1994): 20 species, 25 reactions."""
+    first = np.array([1, 2, 5, 7, 7, 7, 9, 9, 11, 11, 13, 10, 14, 1, 3, 4, 4, 16, 16, 17, 19, 19, 1, 19, 20]) - 1
+    second = {1: 4, 2: 2, 5: 6, 7: 6, 8: 2, 9: 1, 11: 2, 13: 6, 19: 6, 22: 4, 23: 1}
+    r = [p[i] * y[j] * (y[second[i] - 1] if i in second else 1.0) for i, j in enumerate(first)]
+    return [
+        -r[0] - r[9] - r[13] - r[22] - r[23] + r[1] + r[2] + r[8] + r[10] + r[11] + r[21] + r[24],
+        -r[1] - r[2] - r[8] - r[11] + r[0] + r[20], -r[14] + r[0] + r[16] + r[18] + r[21],
+        -r[1] - r[15] - r[16] - r[22] + r[14], -r[2] + 2 * r[3] + r[5] + r[6] + r[12] + r[19],
+        -r[5] - r[7] - r[13] - r[19] + r[2] + 2 * r[17], -r[3] - r[4] - r[5] + r[12], r[3] + r[4] + r[5] + r[6],
+        -r[6] - r[7], -r[11] + r[6] + r[8], -r[8] - r[9] + r[7] + r[10], r[8], -r[10] + r[9], -r[12] + r[11], r[13],
+        -r[17] - r[18] + r[15], -r[19], r[19], -r[20] - r[21] - r[23] + r[22] + r[24], -r[24] + r[23],
+    ]  # fmt: skip
+
+
+_AIR = np.zeros(20)
+_AIR[[1, 3, 6, 7, 8, 16]] = [0.2, 0.04, 0.1, 0.3, 0.01, 0.007]
+_REACTIONS = [
+    0.35, 26.6, 12300.0, 0.00086, 0.00082, 15000.0, 0.00013, 24000.0, 16500.0, 9000.0, 0.022, 12000.0, 1.88, 16300.0,
+    4.8e6, 0.00035, 0.0175, 1e8, 4.44e11, 1240.0, 2.1, 5.78, 0.0474, 1780.0, 3.12,
+]  # fmt: skip
+#: right-hand side, times, initial state, parameters, and the size below which a state needs no relative accuracy
+PROBLEMS = {
+    "robertson": (robertson, (0.0, 1e5), np.array([1.0, 0.0, 0.0]), np.array([0.04, 1e4, 3e7]), 1e-8),
+    "hires": (
+        hires, (0.0, 321.8122), np.array([1.0, 0, 0, 0, 0, 0, 0, 0.0057]),
+        np.array([1.71, 0.43, 8.32, 0.69 + 8.06, 0.035, 0.69, 280.0, 1.81, 0.0007]), 1e-4,
+    ),
+    "orego": (orego, (0.0, 360.0), np.array([1.0, 2.0, 3.0]), np.array([77.27, 0.161, 8.375e-6]), 1e-6),
+    "van der pol": (van_der_pol, (0.0, 2000.0), np.array([2.0, 0.0]), np.array([1e3]), 1e-6),
+    "e5": (e5, (0.0, 1e5), np.array([1.76e-3, 0, 0, 0]), np.array([7.89e-10, 1.1e7, 1e6, 1.13e3]), 1e-20),
+    "pollution": (pollution, (0.0, 60.0), _AIR, np.array(_REACTIONS), 1e-8),
+}  # fmt: skip
+
+
+def by_dualad(f, span, y0, options):
+    solve_ivp = importlib.import_module("dualad.scipy.integrate").solve_ivp
+    end = lambda p: solve_ivp(f, span, y0, "Rodas5P", args=(p,), **options).y[:, -1]
+    return da.jit(end), da.jit(da.grad(lambda p: end(p)[0]))
+
+
+def by_scipy(method):
+    def make(f, span, y0, options):
+        return lambda p: si.solve_ivp(f, span, y0, method, args=(p,), **options).y[:, -1], None
+
+    return make
+
+
+def by_diffrax(f, span, y0, options):
+    diffrax, jax = importlib.import_module("diffrax"), importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    right = diffrax.ODETerm(lambda t, y, p: jax.numpy.stack(f(t, y, p)))
+    control = diffrax.PIDController(**options)
+
+    def end(p):
+        return diffrax.diffeqsolve(
+            right, diffrax.Kvaerno5(), *span, None, jax.numpy.asarray(y0), args=p, stepsize_controller=control,
+            max_steps=4096,
+        ).ys[0]  # fmt: skip
+
+    return jax.jit(end), jax.jit(jax.grad(lambda p: end(p)[0]))
+
+
+CONTENDERS = {
+    "dualad Rodas5P": by_dualad, "SciPy Radau": by_scipy("Radau"), "SciPy BDF": by_scipy("BDF"),
+    "diffrax Kvaerno5": by_diffrax,
+}  # fmt: skip
+
+
+def clock(call, p, least=3, most=0.3):
+    """Return the least processor time of a call, each at a point of its own."""
+    found, began = [], time.process_time()
+    for turn in itertools.count(1):
+        at = p * (1 + 1e-8 * turn)
+        start = time.process_time()
+        np.asarray(call(at))
+        found.append(time.process_time() - start)
+        if turn >= least and time.process_time() - began > most:
+            break
+    return min(found)
+
+
+def table(tolerances=(1e-4, 1e-6, 1e-8), names=tuple(PROBLEMS)):
+    """Yield the problem, the tolerance, the contender, its error, and the times of solution and gradient."""
+    for name in names:
+        f, span, y0, p, size = PROBLEMS[name]
+        exact = si.solve_ivp(f, span, y0, "Radau", args=(p,), rtol=1e-13, atol=1e-13 * size).y[:, -1]
+        for tol, (who, make) in itertools.product(tolerances, CONTENDERS.items()):
+            try:
+                call, gradient = make(f, span, y0, {"rtol": tol, "atol": tol * size})
+            except ImportError:
+                continue
+            error = np.max(abs(np.asarray(call(p)) - exact) / (abs(exact) + size))
+            try:
+                slope = gradient and (gradient(p), clock(gradient, p))[1]
+            except Exception:
+                slope = None  # a solver that does not reach the end
+            yield name, tol, who, error, clock(call, p), slope
+
+
+if __name__ == "__main__":
+    for name, tol, who, error, seconds, slope in table():
+        last = "" if slope is None else f"{slope * 1e6:12,.0f} µs gradient"
+        print(f"{name:12} {tol:7.0e}  {who:18} error {error:7.1e} {seconds * 1e6:12,.0f} µs{last}", flush=True)
