@@ -167,7 +167,7 @@ class Names:
 
     def _note(self, base: _Base) -> None:
         """Note that an array may be put together again of its entries."""
-        self._first.setdefault(int(_entries(base.name, np.zeros(1))[0]), base)
+        self._first.setdefault(_entry(base.name, 0), base)
 
     # ── constants ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -310,10 +310,20 @@ class Names:
 
 def _entries(name: int, positions: np.ndarray) -> np.ndarray:
     """Return the names of entries at positions of an array."""
+    if positions.size == 1:
+        return np.full(positions.shape, _entry(name, int(positions.reshape(-1)[0])), np.uint64)
     z = positions.astype(np.uint64) * np.uint64(_A) + np.uint64((name * _C + _B) & _TOP)
     z = (z ^ (z >> np.uint64(31))) * np.uint64(_B)
     z = (z ^ (z >> np.uint64(29))) * np.uint64(_C)
     return (z ^ (z >> np.uint64(32))) & np.uint64(_TOP - _CONSTANT) | np.uint64(_ENTRY)
+
+
+def _entry(name: int, position: int) -> int:
+    """Return the same of one position, in Python's integers: the commonest array has one entry."""
+    z = (position * _A + name * _C + _B) & _TOP
+    z = ((z ^ (z >> 31)) * _B) & _TOP
+    z = ((z ^ (z >> 29)) * _C) & _TOP
+    return (z ^ (z >> 32)) & (_TOP - _CONSTANT) | _ENTRY
 
 
 def _address(x: np.ndarray) -> int:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..control.subprograms import mentions
+from ..memory.memory import snapshot
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..tensors.staged import Staged, StagedLevel
@@ -148,65 +149,58 @@ class Record:
 # ── the second ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Steps(list):
-    """Steps that are compared with others as they are appended."""
-
-    def __init__(self, again: Again) -> None:
-        self.again = again
-
-    def append(self, step: tuple) -> None:
-        """Record a step."""
-        self.again.meet(len(self), step)
-        super().append(step)
-
-
-class Again:
-    """A trace that is compared with a ``Record``.
+class Again(list):
+    """The steps of a trace, compared with a ``Record`` as they are appended.
 
     ``is_same`` is false from the first difference on.
     """
 
     def __init__(self, first: Record, level: Any) -> None:
+        super().__init__()
         self.first, self.level, self.is_same = first, level, True
         self.found = _Correspondence()
         self._walks: Iterator[_Walk | None] = iter(first.walks)
-        self.steps = _Steps(self)
+        self._contents: Iterator[np.ndarray] = iter(first.contents.values())
 
     def begin(self) -> None:
         """Compare the inputs."""
         self.is_same = self.found.are_made(self.level.inputs, self.first.inputs)
 
-    def meet(self, i: int, step: tuple) -> None:
-        """Compare an equation."""
-        if self.is_same:
-            steps = self.first.steps
-            self.is_same = i < len(steps) and self._with_arrays(
-                step[1], steps[i][1], self.found.is_step, step, steps[i]
-            )
+    def append(self, step: tuple) -> None:
+        """Record a step."""
+        i, steps = len(self), self.first.steps
+        list.append(self, step)
+        if self.is_same and not (i < len(steps) and self.found.is_step(step, steps[i])):
+            compare = lambda: self.found.is_step(step, steps[i])
+            self.is_same = i < len(steps) and self._with_arrays(step[1], steps[i][1], compare)
+
+    def snapshot(self, a: np.ndarray) -> np.ndarray:
+        """Return an array as it is now: the first trace's, if the same comes next there."""
+        known = next(self._contents, None)
+        return known if known is not None and same_bytes(a, known) else snapshot(a)
 
     def finish(self, outputs: Sequence) -> None:
         """Compare the results."""
-        found, first = self.found, self.first
-        same = self.is_same and len(self.steps) == len(first.steps)
-        self.is_same = same and self._with_arrays(outputs, first.outputs, found.are_atoms, outputs, first.outputs)
+        given = outputs, self.first.outputs
+        compare = lambda: self.found.are_atoms(*given)
+        same = self.is_same and len(self) == len(self.first.steps)
+        self.is_same = same and (compare() or self._with_arrays(*given, compare))
 
-    def _with_arrays(self, atoms: Sequence, first: Sequence, compare: Callable, *given: Any) -> bool:
-        """Return ``compare(*given)``, in which variables that stand for equal arrays of others' correspond."""
-        if compare(*given):
-            return True
+    def _with_arrays(self, atoms: Sequence, first: Sequence, compare: Callable[[], bool]) -> bool:
+        """Compare again, when variables that stand for equal arrays of others' correspond."""
         contents = {variable: content for _, content, variable in self.level.held.values()}
         for x, y in zip(atoms, first, strict=False):
             if type(x) is type(y) is Variable and x in contents and y in self.first.contents:
                 if same_bytes(contents[x], self.first.contents[y]):
                     self.found.same[x] = y
-        return compare(*given)
+        return compare()
 
     # ── walks back ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def walk(self, program: Program, cotangents: list, seeds: str, walk: Callable[[], list]) -> list:
         """Return what a walk back returns: what the first trace has made of the same."""
         known, level = next(self._walks, None), self.level
-        if known is None or not self.is_same or known.start != len(self.steps) or level.steps is not self.steps:
+        if known is None or not self.is_same or known.start != len(self) or level.steps is not self:
             return walk()
         found = _Correspondence(self._leaf)
         of_linear = (program.inputs, known.program.inputs), (program.recorded, known.program.recorded)
@@ -216,7 +210,7 @@ class Again:
             return walk()
         if not found.are_atoms(program.outputs, known.program.outputs):
             return walk()
-        self.steps.extend(self.first.steps[known.start : known.stop])  # whose results are their own counterparts
+        self.extend(self.first.steps[known.start : known.stop])  # whose results are their own counterparts
         if level.numbers is not None and self.first.level.numbers:
             level.numbers |= self.first.level.numbers
         return [None if r is None else Staged(r.variable, level) for r in known.results]

@@ -130,7 +130,7 @@ class _JitLevel(StagedLevel):
         self.recorded = Record(self)
         self.again = None if first is None or type(self.steps) is not list else Again(first, self)
         if self.again is not None:
-            self.steps = self.again.steps
+            self.steps = self.again
         #: the arguments, where the program is written along them
         self.values = values
         self.decisions: list[Decision] = []
@@ -150,7 +150,8 @@ class _JitLevel(StagedLevel):
             return a if a.base is None else snapshot(a)
         known = self.held.get(id(a))
         if known is None or not same_bytes(a, known[1]):
-            known = (a, snapshot(a), Variable(Aval(a.shape, a.dtype)))
+            content = snapshot(a) if self.again is None else self.again.snapshot(a)
+            known = (a, content, Variable(Aval(a.shape, a.dtype)))
             # The function wrote into it since it was met: what was read before stays in the program under another key.
             if id(a) in self.held:
                 self.held[-len(self.held)] = self.held[id(a)]
@@ -159,7 +160,7 @@ class _JitLevel(StagedLevel):
 
     def finish(self, outputs: Sequence, name: str, once: bool = False) -> Program:
         """Close the program; one that is compared with the first is not kept."""
-        if self.again is not None and self.steps is self.again.steps:
+        if self.again is not None and self.steps is self.again:
             self.steps = []
             program = super().finish(outputs, name)
             self.again.finish(program.outputs)
@@ -264,7 +265,7 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
     noted: set[str] = set()
     token, told = packing.set(None), compiling.set(noted)
     level = _JitLevel(given.arrays if along else None, first)
-    walking = walking_back.set((level.again or level.recorded).walk)
+    walking = walking_back.set((level.recorded if level.again is None else level.again).walk)
     try:
         with level:
             level.function = f

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import tracing
+from dualad.compile import repeated, tracing
 from dualad.errors import NotRepeatableError
 from dualad.transforms import backward
 
@@ -86,6 +86,19 @@ def test_a_python_number_promotes_as_one_behind_a_walk_that_was_taken(traces: li
     x = POINT.astype(np.float32)
     assert da.jit(f)(2.0, x).dtype == f(2.0, x).dtype
     assert traces == [True]
+
+
+def test_an_array_is_not_copied_again(traces: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[int] = []
+    monkeypatch.setattr(repeated, "snapshot", lambda a: (copied.append(a.size), a.copy())[1])
+    large = np.arange(9.0) * 2.0
+
+    def f(x):
+        made = np.arange(9.0) + 1.0
+        return np.outer(x, np.arange(9.0) - 1.0) * large + made
+
+    np.testing.assert_array_equal(da.jit(f)(POINT), f(POINT))
+    assert traces == [True] and not copied
 
 
 @pytest.mark.parametrize(

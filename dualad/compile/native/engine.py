@@ -7,6 +7,7 @@ Not for: writing the text (``code.py``), or its meaning.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -121,8 +122,7 @@ class Engine:
         self._trackers: dict[int, Any] = {}
         self._dropped: list[int] = []
         self._maths: list[Linked] = []
-        library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
-        self._library = ctypes.CDLL(library)
+        self._library = _platform_library()
         self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in PYTHON}
 
     def _probe(self) -> int:
@@ -354,6 +354,14 @@ def _with_far(code: Code, b: Lanes, kernel: str, x: str, near: str) -> str:
     with code.when(some):
         slow, asked = code.block, b.select(far, by_lanes(b, kernel, [x]), near)
     return code.new(f"phi {b.type} [{near}, %{before}], [{asked}, %{slow}]")
+
+
+def _platform_library() -> ctypes.CDLL:
+    """Return the library with C's mathematics; glibc's by name, for a search takes a process of its own."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "linux":
+            return ctypes.CDLL("libm.so.6")
+    return ctypes.CDLL(ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase"))
 
 
 def _address(function: Any) -> int:
