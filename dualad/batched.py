@@ -11,12 +11,12 @@ import numpy as np
 
 from .base.asking import by_name, for_text
 from .core.above import ABOVE
-from .core.aval import Aval, aval_of
+from .core.aval import PROMOTING, Aval, aval_of, is_weak, promoted_numbers, python_dtype, result_dtype
 from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.contexts import StartAgain, in_use, watching
 from .core.level import Level, escaped
-from .core.tracer import INDEX, Tracer
+from .core.tracer import INDEX, OPERATOR, Tracer
 from .core.watch import tag_origin
 from .errors import ConvergenceError, DualadError
 from .memory.memory import dense, layout
@@ -36,12 +36,26 @@ class BatchLevel(Level):
     ``diverged`` is the ``LaneDivergence`` that was raised, for where the function has caught it (a bare ``except:``).
     """
 
-    __slots__ = ("diverged", "size")
+    __slots__ = ("diverged", "numbers", "size")
 
     def __init__(self, transform: str, size: int) -> None:
         super().__init__(transform)
         self.size = size
         self.diverged: LaneDivergence | None = None
+        #: what has been computed from Python numbers alone, by its id; None where there is none
+        self.numbers: dict[int, Batched] | None = None
+
+    def beside_numbers(self, op, args, params) -> tuple:
+        """Return the operands of an operator as NumPy promotes Python numbers, and whether the result is one."""
+        found = [i for i, a in enumerate(args) if id(a) in self.numbers]
+        if not found or op.name not in PROMOTING:
+            return args, False
+        avals = [aval_of(a) for a in args]
+        if all([is_weak(a) or i in found for i, a in enumerate(avals)]):
+            return args, params is OPERATOR
+        weak = promoted_numbers(avals, found)
+        dtype = weak and result_dtype(*weak)
+        return [a.astype(dtype) if weak and i in found else a for i, a in enumerate(args)], False
 
 
 class LaneDivergence(StartAgain):
@@ -105,6 +119,9 @@ class Batched(Tracer):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
+        alone = False
+        if level.numbers is not None:
+            args, alone = level.beside_numbers(op, args, params)
         values, mapped = [], []
         for a in args:
             if type(a) is Batched and a.level is level:
@@ -129,7 +146,10 @@ class Batched(Tracer):
             check_inside(out, level, op, params)
             results = tuple(Batched(o, level) for o in out)
             return results if watch is None else tag_origin(results)
-        return Batched(out, level) if watch is None else tag_origin(Batched(out, level))
+        result = Batched(out, level)
+        if alone:
+            level.numbers[id(result)] = result
+        return result if watch is None else tag_origin(result)
 
     def known(self):
         """Return the numbers in all lanes, if there are any yet."""
@@ -211,6 +231,26 @@ class Batched(Tracer):
         if agreed is None:
             raise self._conversion("format()", "print the tensor without a format: f'{x}', or the result of vmap")
         return format(agreed, spec)
+
+    def python_number(self):
+        """Return the scalar in double precision, as a number that widens no dtype."""
+        level = self.level
+        if level.numbers is None:
+            level.numbers = {}
+        if id(self) in level.numbers:
+            return self
+        out = Batched(self._value.astype(python_dtype(self.dtype)), level)
+        level.numbers[id(out)] = out
+        return out
+
+    def is_python_number(self) -> bool:
+        """Whether it was made a Python number, or computed from such alone."""
+        numbers = self.level.numbers
+        return numbers is not None and id(self) in numbers
+
+    def numpy_number(self):
+        """Return the values as ones that widen dtypes."""
+        return Batched(self._value, self.level) if self.is_python_number() else self
 
     @property
     def inner(self):

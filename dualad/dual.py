@@ -26,12 +26,12 @@ from .core.constants import zeros_matching_library
 from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
 from .core.level import Level, escaped
-from .core.tracer import NO_PARAMS, PLAIN, Tracer
+from .core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer, is_python_number, python_number
 from .core.watch import tag_origin
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .memory.memory import flush_writes, is_unchanged, layout, snapshot_once, unshared
 from .ops.arithmetic import add, divide, multiply, subtract
-from .ops.kinds import is_finite, known_value
+from .ops.kinds import is_finite, known_value, strong
 from .surface.leaves import plain_leaf
 from .surface.objects import join
 
@@ -187,6 +187,8 @@ class Dual(Tracer):
         else:
             value = bind(op, primals, params)
             tangent = (None,) * len(value) if op.multiple_results else None
+        if params is NO_PARAMS and type(value) not in _OF_NUMPY:  # NumPy's functions give no Python number
+            value = value.numpy_number() if isinstance(value, Tracer) else strong(value)
         if tangent is None or op.multiple_results:
             return _join(value, tangent, level, op, params)
         return Dual(value, tangent, level)
@@ -288,9 +290,26 @@ class Dual(Tracer):
         """Run an operator on two duals of one level: as ``process`` does, which watches and boundaries go through."""
         s, t, level = self._tangent, other._tangent, self.level
         if s is None or t is None or in_use or everywhere or not level.open:
-            return bind(op, (self, other), NO_PARAMS)
+            return bind(op, (self, other), OPERATOR)
         value, tangent = op.jvp((self._primal, other._primal), (s, t))
         return Dual(value, tangent, level)
+
+    def python_number(self):
+        """Return the scalar with a Python number for its primal, and for its tangent."""
+        tangent = self._tangent
+        return Dual(python_number(self._primal), None if tangent is None else python_number(tangent), self.level)
+
+    def is_python_number(self) -> bool:
+        """Whether its primal is a Python number."""
+        return is_python_number(self._primal)
+
+    def numpy_number(self):
+        """Return the value as NumPy's number, where its primal is Python's."""
+        if not self.is_python_number():
+            return self
+        primal = self._primal
+        primal = primal.numpy_number() if isinstance(primal, Tracer) else strong(primal)
+        return Dual(primal, strong(self._tangent), self.level)
 
     def known(self):
         """Return the numbers beneath the primal, if there are any yet."""
@@ -329,6 +348,10 @@ class Dual(Tracer):
     def _text(self) -> str:
         tangent = "0" if self._tangent is None else _short(self._tangent)
         return f"Dual({_short(self._primal)}, tangent={tangent}, shape={self.shape}, dtype={self.dtype}"
+
+
+#: what most values are
+_OF_NUMPY = frozenset({np.ndarray, np.float64})
 
 
 def _join(value, tangent, level: DualLevel, op, params: dict):

@@ -277,6 +277,7 @@ class Jitted(HasFront):
         if tracers or traced.captured:  # one operator of the transform
             if tracers and traced.written:
                 return self.f(*args, **kwargs)
+            arrays = [x.numpy_number() if isinstance(x, Tracer) else x for x in arrays]
             values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
             out = bind(call, values, {"program": spec.program, "linear": 0})
         else:

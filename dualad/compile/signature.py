@@ -84,7 +84,7 @@ def leaf_key(x: Any, is_input: bool) -> Any:
         if not isinstance(x, Tracer):
             return type(x)
         aval = aval_of(x)
-        return aval.shape, aval.dtype.str
+        return aval.shape, aval.dtype.str, x.is_python_number()
     if isinstance(x, (Static, str)) or x is None:
         return x
     try:

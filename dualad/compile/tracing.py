@@ -140,7 +140,7 @@ class _JitLevel(StagedLevel):
 
     def promote(self, op: Any, atoms: Any, params: dict, out: Variable) -> tuple:
         promoted = super().promote(op, atoms, params, out)
-        alone = params is OPERATOR and all([is_weak(aval_of_atom(a)) or self._is_number(a) for a in atoms])
+        alone = params is OPERATOR and all([is_weak(aval_of_atom(a)) or self.is_number(a) for a in atoms])
         self.whole.record(op, atoms, promoted[1], alone)
         return promoted
 
@@ -299,6 +299,9 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
 def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     """Run the function on variables. What it made is forgotten when this returns: then it is seen what others have."""
     boxes = [level.new_input(aval_of(x)) for x in given.arrays]
+    for x, box in zip(given.arrays, boxes, strict=True):
+        if isinstance(x, Tracer) and x.is_python_number():
+            box.marked_number()
     first = [box.variable for box in boxes]
     level.whole.start(first)
     if level.again is not None:

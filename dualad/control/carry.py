@@ -15,13 +15,11 @@ import optree
 from ..base.tree import flatten, leaf_names, tree_map, treedef_outline
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.tracer import Tracer
-from ..dual import Dual
+from ..core.tracer import is_python_number
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
 from ..memory.memory import unshared
 from ..rules.calls import partition
 from ..surface.arguments import operand
-from ..tensors.staged import Staged
 
 __all__ = ["Carry", "as_dtype", "fresh", "signature"]
 
@@ -33,12 +31,8 @@ _KNOWN = frozenset({np.ndarray, np.float64, np.float32, np.int64, Batched})
 
 def signature(x) -> Aval:
     """Return the aval of a value, weak also where a Python number is inside a tensor."""
-    if isinstance(x, Tracer):
-        if type(x) is Staged:
-            return x.aval
-        if type(x) is Dual:
-            return signature(x._primal)
-    return aval_of(x)
+    aval = aval_of(x)
+    return Aval(aval.shape, aval.dtype, True) if is_python_number(x) else aval
 
 
 def fresh(tree: Any) -> Any:

@@ -23,7 +23,7 @@ from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.level import escaped
 from ..core.libraries import refuse_lazy
-from ..core.tracer import Tracer, beneath, layers
+from ..core.tracer import Tracer, beneath, is_python_number, layers, python_number
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..memory.memory import unshared
@@ -195,12 +195,18 @@ def _choose(index, known, branches: tuple, operands: tuple, where: str):
         results = {int(i): output_leaves(branches[int(i)](*fresh(operands)), where) for i in taken}
     (_, (first, tree)), *others = sorted(results.items())
     for _, (leaves, other) in others:
-        _check_alike([aval_of(x) for x in first], [aval_of(x) for x in leaves], tree, other, where)
-    chosen = list(first)
+        _check_alike([signature(x) for x in first], [signature(x) for x in leaves], tree, other, where)
+    chosen, numbers = list(first), [is_python_number(x) for x in first]
     for i, (leaves, _) in others:
         mine = index >= i if where == "switch" else index
         chosen = [np.where(mine, a, b) for a, b in zip(leaves, chosen, strict=True)]
-    return optree.tree_unflatten(tree, chosen)
+        numbers = [n and is_python_number(x) for n, x in zip(numbers, leaves, strict=True)]
+    return optree.tree_unflatten(tree, _as_numbers(chosen, numbers))
+
+
+def _as_numbers(values: Sequence, numbers: Sequence[bool]) -> list:
+    """Return values with those that are Python numbers in all branches as such."""
+    return [python_number(x) if n else x for x, n in zip(values, numbers, strict=True)]
 
 
 def _check_alike(a: Sequence[Aval], b: Sequence[Aval], tree, other, where: str) -> list[Aval]:
@@ -234,22 +240,27 @@ def _check_alike(a: Sequence[Aval], b: Sequence[Aval], tree, other, where: str) 
 
 def _staged_switch(index, branches: tuple, operands: tuple, where: str):
     template, arrays = partition(operands)
-    avals = [Aval(a.shape, a.dtype, is_weak(a)) for a in [aval_of(x) for x in arrays]]
+    avals = [signature(x) for x in arrays]
+    numbers: list[list[bool]] = []
 
     def write(f: Callable, dtypes: list | None = None) -> StagedBody:
         """Write a branch down; with dtypes, its Python numbers as arrays of those."""
 
         def function(*flat):
             leaves, tree = output_leaves(f(*template.fill(flat)), where)
+            numbers.append([is_python_number(x) for x in leaves])
             leaves = leaves if dtypes is None else [as_dtype(x, d) for x, d in zip(leaves, dtypes, strict=True)]
             return optree.tree_unflatten(tree, leaves)
 
         return stage(function, avals, name_of(f), where, whole=True)
 
     bodies = [write(f) for f in branches]
-    common = output_avals(bodies[0].program)
-    for body in bodies[1:]:
-        common = _check_alike(common, output_avals(body.program), bodies[0].tree, body.tree, where)
+    common, *others = [
+        [Aval(a.shape, a.dtype, n) for a, n in zip(output_avals(body.program), of, strict=True)]
+        for body, of in zip(bodies, numbers, strict=True)
+    ]
+    for body, avals_of in zip(bodies[1:], others, strict=True):
+        common = _check_alike(common, avals_of, bodies[0].tree, body.tree, where)
     dtypes = [a.dtype for a in common]
     cast = [
         body if [a.dtype for a in output_avals(body.program)] == dtypes else write(f, dtypes)
@@ -262,7 +273,7 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
         out = switch_linearly(index, args, unknown[1:], tuple(programs))
     else:
         out = bind(switch_op, (index, *args), {"branches": tuple(programs), "linear": 0})
-    return optree.tree_unflatten(bodies[0].tree, list(out))
+    return optree.tree_unflatten(bodies[0].tree, _as_numbers(out, [a.weak for a in common]))
 
 
 def linear_arguments(args: Sequence) -> list[bool]:

@@ -85,7 +85,8 @@ def stage(
     computed from captured tensors alone, as a branch must that isn't taken; a loop is quicker if that stays outside.
     """
     with StagedLevel(where, owning=True, linear=linear) as level, _Inside(level) if whole else nullcontext():
-        out = run(function, [level.new_input(a) for a in avals], {})
+        inputs = [level.new_input(strong_aval(a)) for a in avals]
+        out = run(function, [x.marked_number() if a.weak else x for x, a in zip(inputs, avals, strict=True)], {})
         leaves, tree = output_leaves(out, where)
         leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]
         program = level.finish(leaves, name)

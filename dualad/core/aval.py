@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 __all__ = [
-    "Array", "Aval", "Axis", "DType", "Shape", "as_entries", "aval_of", "broadcast_shapes", "is_inexact", "is_weak",
-    "python_type", "result_dtype",
+    "Array", "Aval", "Axis", "DType", "PROMOTING", "Shape", "as_entries", "aval_of", "broadcast_shapes",
+    "is_inexact", "is_weak", "promoted_numbers", "python_dtype", "python_type", "result_dtype",
 ]  # fmt: skip
 
 #: what a rule or a handler computes with: a tracer, an array of NumPy's or of a library that speaks its protocols, or a
@@ -67,6 +67,14 @@ def python_type(aval: Aval) -> type | np.dtype:
     return aval.dtype if aval.dtype.kind == "b" else type(_PYTHON_EXAMPLES[aval.dtype.kind])
 
 
+def python_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of the Python number of an inexact entry; a long double has none, and stays."""
+    return dtype if dtype.char in "gG" else _PRECISE.get(dtype.kind, dtype)
+
+
+_PRECISE = {"f": np.dtype(float), "c": np.dtype(complex)}
+
+
 def aval_of(x) -> Aval:
     """Return the aval of an array, a tensor or a Python scalar."""
     known = _PYTHON_AVALS.get(type(x))
@@ -100,6 +108,20 @@ def result_dtype(*avals: Aval) -> np.dtype:
         if a.dtype != first or is_weak(a):
             return np.result_type(*(_PYTHON_EXAMPLES[a.dtype.kind] if is_weak(a) else a.dtype for a in avals))
     return first
+
+
+#: operators that convert their operands to a common dtype, or have one operand
+PROMOTING = frozenset({
+    "absolute", "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "fmax", "fmin", "fmod", "greater",
+    "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply",
+    "negative", "not_equal", "positive", "power", "remainder", "scale", "subtract", "where",
+})  # fmt: skip
+
+
+def promoted_numbers(avals: Sequence[Aval], numbers: Sequence[int]) -> list[Aval] | None:
+    """Return the avals with those at the places ``numbers`` weak, if what they promote to is another dtype then."""
+    weak = [Aval((), a.dtype, True) if i in numbers else a for i, a in enumerate(avals)]
+    return None if result_dtype(*weak) == result_dtype(*avals) else weak
 
 
 def is_weak(x) -> bool:

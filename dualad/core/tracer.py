@@ -20,7 +20,7 @@ from ..base.likeness import NUMBERS, OfAxes, is_asked_by_sparse, set_class
 from ..base.tree import KINDS, Kind
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
-from .aval import Aval
+from .aval import Aval, python_dtype
 from .contexts import StartAgain, TakenApart, apart, everywhere
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, LIBRARIES, UFUNCS
@@ -34,7 +34,9 @@ __all__ = [
     "Tracer",
     "Unhashable",
     "beneath",
+    "is_python_number",
     "layers",
+    "python_number",
     "tracer_in",
 ]
 
@@ -267,6 +269,18 @@ class Tracer:
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
 
+    def python_number(self):
+        """Return the scalar in double precision: a Python number, which widens no dtype, where its kind has such."""
+        return self.astype(python_dtype(self.dtype), copy=False)
+
+    def is_python_number(self) -> bool:
+        """Whether it stands for a Python number, which widens no dtype."""
+        return False
+
+    def numpy_number(self):
+        """Return the value as NumPy's number, if it was Python's: it widens dtypes again."""
+        return self
+
     #: whether what it holds is a plain array that is its own (``memory/buffer.py``)
     _plain_array = False
 
@@ -323,6 +337,18 @@ class Tracer:
 
     def _kind(self) -> str:
         return f"{type(self).__name__} tensor (of `{self.level.transform}`)"
+
+
+def is_python_number(x: Any) -> bool:
+    """Whether a value is a Python number, or stands for one."""
+    return x.is_python_number() if isinstance(x, Tracer) else type(x) in (bool, int, float, complex)
+
+
+def python_number(x: Any) -> Any:
+    """Return a scalar, traced or not, as the Python number that ``.item()`` makes of it."""
+    if isinstance(x, Tracer):
+        return x.python_number()
+    return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
 
 def layers(x: Any) -> Iterator[Any]:

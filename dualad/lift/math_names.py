@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as dualad_numpy
-from ..core.tracer import Tracer
+from ..base.tree import tree_map
+from ..core.aval import python_dtype
+from ..core.tracer import Tracer, python_number
 from ..memory.buffer import Buffer
 
 __all__ = ["CMATH", "MATH"]
@@ -75,10 +77,19 @@ def _either(original: Callable, on_tensors: Callable) -> Callable:
     @functools.wraps(original)
     def function(*args, **kwargs):
         if any([_holds(a) for a in args]):
-            return on_tensors(*args, **kwargs)
+            return tree_map(_number, on_tensors(*tree_map(_precise, args), **kwargs))
         return original(*args, **kwargs)
 
     return function
+
+
+def _number(x: Any) -> Any:
+    """Return what NumPy computed as the Python number that ``math`` gives."""
+    return python_number(x) if isinstance(x, Tracer) and not x.shape and x.dtype.kind in "fc" else x
+
+
+def _precise(x: Any) -> Any:
+    return _number(x) if isinstance(x, Tracer) and x.dtype != python_dtype(x.dtype) else x
 
 
 def _holds(x: Any) -> bool:

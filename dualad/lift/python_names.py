@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as dualad_numpy
-from ..core.tracer import Tracer
+from ..core.tracer import Tracer, python_number
 from ..dual import Dual
 from ..memory.buffer import Buffer
 from ..numpy.scalars import SCALARS, is_array_in_numpy
@@ -85,7 +85,8 @@ def _float(x: Any, /):
         raise TypeError("only length-1 arrays can be converted to Python scalars")
     if x.dtype.kind == "c":
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    return np.reshape(x, ())[()].astype(float, copy=False)
+    x = np.reshape(x, ())[()]
+    return python_number(x if x.dtype.kind == "f" else x.astype(float))
 
 
 def _complex(real: Any = 0.0, imag: Any = 0.0):
@@ -96,7 +97,7 @@ def _complex(real: Any = 0.0, imag: Any = 0.0):
     whole = dualad_numpy.array(real, dtype=complex)
     whole.imag += np.real(imag)
     whole.real -= np.imag(imag)
-    return whole[()]
+    return python_number(whole[()])
 
 
 def _number_type(original: type) -> type:

@@ -207,13 +207,20 @@ def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 def _raise_to(x, y):
-    """Return x**y; of two Python numbers a Python number, as the caller's own code would give, where it is real."""
-    if type(x) in (int, float) and type(y) in (int, float) and x > 0:
+    """Return x**y; of two Python numbers a Python number, as the caller's own code would give, of real ones a real."""
+    if type(x) not in _PYTHONS:
+        return x**y
+    if type(y) in _PYTHONS:
         try:
-            return x**y
-        except OverflowError:
+            out = x**y
+        except (OverflowError, ZeroDivisionError):
             return np.power(strong(x), y)
-    return np.power(x, y) if type(x) in (int, float, complex) else x**y
+        if type(out) is not complex or complex in (type(x), type(y)):
+            return out
+    return np.power(x, y)
+
+
+_PYTHONS = frozenset({int, float, complex})
 
 
 def _power_dx(x, y):
@@ -281,8 +288,8 @@ fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(np.divide(x, y)))
 def _absolute_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, t = primals[0], tangents[0]
     if _is_complex(x):
-        return np.absolute(x), chosen(real(np.conjugate(np.sign(x)) * t), lambda: x == 0, "absolute")
-    return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
+        return abs(x), chosen(real(np.conjugate(np.sign(x)) * t), lambda: x == 0, "absolute")
+    return abs(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
 absolute = elementwise(np.absolute, jvp=_absolute_jvp, samples=away_from(0.0), complex_too=True)

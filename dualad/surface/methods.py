@@ -19,7 +19,7 @@ from ..core.dispatch import bind
 from ..core.level import escaped
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
-from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
+from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer, python_number
 from ..errors import InPlaceError, UnsupportedError
 from ..memory.memory import Reading, apply_view, is_scalar, target, writer
 from ..memory.order import reshape_in_place
@@ -299,7 +299,7 @@ def _write_pairs(base, params, value):
 
 @_method
 def item(self, *args):
-    """As ``ndarray.item``, with the derivative: a tensor without axes, of the precision of Python's numbers."""
+    """As ``ndarray.item``, with the derivative: a tensor without axes, which computes as a Python number."""
     if not self.level.open:
         raise escaped(self.level, ".item()", self)
     _refuse_whole_numbers(self, ".item()")
@@ -313,8 +313,7 @@ def item(self, *args):
     elif not at and self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     entry = self[tuple(at)] if at else np.reshape(self, ())[()]
-    precise = {"f": np.float64, "c": np.complex128}.get(entry.dtype.kind)
-    return entry if precise is None else entry.astype(precise, copy=False)
+    return python_number(entry)
 
 
 def _refuse_whole_numbers(x, asked):

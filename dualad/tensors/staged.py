@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.above import ABOVE
-from ..core.aval import Aval, aval_of, is_weak, result_dtype
+from ..core.aval import PROMOTING, Aval, aval_of, is_weak, promoted_numbers, python_dtype, result_dtype
 from ..core.contexts import active, everywhere, in_use
 from ..core.level import Level, escaped
 from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
@@ -36,12 +36,6 @@ _ASKED = frozenset({
 _MOVES = frozenset({copy, einsum, flip, index, transpose})
 #: most equations of a short program
 _SHORT = 12
-#: operators that convert their operands to a common dtype, or have one operand
-_PROMOTES = frozenset({
-    "absolute", "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "fmax", "fmin", "fmod", "greater",
-    "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply",
-    "negative", "not_equal", "positive", "power", "remainder", "scale", "subtract", "where",
-})  # fmt: skip
 
 
 class StagedLevel(Level):
@@ -142,31 +136,34 @@ class StagedLevel(Level):
         NumPy's number; where that would make a difference, it is converted first.
         """
         numbers, name = self.numbers, op.name
-        if numbers is None or name not in _PROMOTES:
+        if numbers is None or name not in PROMOTING:
             return atoms, out
         avals = [self.aval(a) for a in atoms]
-        found = [i for i, x in enumerate(atoms) if self._is_number(x)]
+        found = [i for i, x in enumerate(atoms) if self.is_number(x)]
         if all([is_weak(a) or i in found for i, a in enumerate(avals)]):
             if params is OPERATOR:
                 numbers.add(out)
             return atoms, out
         if not found:
             return atoms, out
-        as_numbers = [Aval((), a.dtype, True) if i in found else a for i, a in enumerate(avals)]
-        dtype = result_dtype(*as_numbers)
-        if dtype == result_dtype(*avals):
+        as_numbers = promoted_numbers(avals, found)
+        if as_numbers is None:
             return atoms, out
-        atoms = list(atoms)
+        atoms, dtype = list(atoms), result_dtype(*as_numbers)
         for i in found:
+            if type(atoms[i]) is not Variable:  # a constant stays one
+                atoms[i] = atoms[i].process(astype, (atoms[i],), {"dtype": dtype})
+                continue
             narrow = Variable(Aval((), dtype))
             self.steps.append((astype, (atoms[i],), {"dtype": dtype}, (narrow,)))
             atoms[i] = narrow
         return atoms, Variable(op.abstract_eval(*as_numbers, **params))
 
-    def _is_number(self, a) -> bool:
+    def is_number(self, a) -> bool:
+        """Whether an atom has been computed from Python numbers alone."""
         if type(a) is Variable:
             return self.numbers is not None and a in self.numbers
-        return type(a) is Staged and a.level.numbers is not None and a.variable in a.level.numbers
+        return isinstance(a, Tracer) and a.is_python_number()
 
     def hold(self, a: np.ndarray):
         """Return the atom for an array that somebody else may write to later."""
@@ -177,9 +174,12 @@ class StagedLevel(Level):
         if type(a) is np.ndarray:
             a = self.hold(a)
             return a.variable if type(a) is Staged else a
-        if self.numbers is None and type(a) is Staged and (a.level.numbers or is_weak(a.variable.aval)):
-            self.numbers = set()
-        return snapshot(a) if isinstance(a, Tracer) else a
+        if not isinstance(a, Tracer):
+            return a
+        if a.is_python_number():
+            self.numbers = set() if self.numbers is None else self.numbers
+            return a
+        return snapshot(a)
 
     def aval(self, a) -> Aval:
         """Return the aval of an atom, and take a note if it is a constant that is a tensor."""
@@ -343,6 +343,29 @@ class Staged(Tracer):
     def dtype(self):
         """The dtype the value will have."""
         return self.variable.aval.dtype
+
+    def python_number(self):
+        """Return the scalar as what has been computed from Python numbers alone."""
+        if self.is_python_number():
+            return self
+        return self.process(astype, (self,), {"dtype": python_dtype(self.dtype)}).marked_number()
+
+    def marked_number(self) -> Staged:
+        """Return the tensor, of which nobody else has the variable, noted as a Python number."""
+        level = self.level
+        level.numbers = set() if level.numbers is None else level.numbers
+        level.numbers.add(self.variable)
+        return self
+
+    def is_python_number(self) -> bool:
+        """Whether it is a Python number given to the program, or was computed from such alone."""
+        return self.variable.aval.weak or self.level.is_number(self.variable)
+
+    def numpy_number(self):
+        """Return a number in double precision that widens dtypes."""
+        if not self.is_python_number():
+            return self
+        return self.process(astype, (self,), {"dtype": self.dtype})
 
     def concretize(self, what: str):
         """Return the value the program was written along, at a level that follows values."""

@@ -311,7 +311,7 @@ def test_the_predicate_is_a_scalar_and_the_index_an_integer() -> None:
 
 def test_branches_that_both_run_return_the_same() -> None:
     run = lambda t, f: da.vmap(lambda x: da.cond(x > 0, t, f, x))(np.array([1.0, -1.0]))
-    write = lambda t, f: da.trace(lambda x: da.cond(x > 0, t, f, x), 1.0)
+    write = lambda t, f: da.trace(lambda x: da.cond(x > 0, t, f, x), np.float64(1.0))
     for both in (run, write):
         with pytest.raises(TreeError, match="different structures"):
             both(lambda x: (x, x), lambda x: x)
@@ -456,3 +456,35 @@ def test_other_threads_compute_as_ever_while_a_branch_is_written() -> None:
     worker.join()
     assert program(3.0) == 6.0
     np.testing.assert_allclose(found, [np.sin(0.5) + 0.5 * np.cos(0.5)])
+
+
+NUMBERS = {
+    "cond": lambda x, s: da.cond(x[0] > 0, lambda a, k: a * k, lambda a, k: a + k, x, s),
+    "cond, a sum": lambda x, s: da.cond(x[0] > 0, lambda a, k: a * k, lambda a, k: a + k, x, s + 1),
+    "cond, a constant": lambda x, s: da.cond(x[0] > 0, lambda a, k: a * k, lambda a, k: a + k, x, 2),
+    "cond, returned": lambda x, s: da.cond(x[0] > 0, lambda k: k * 2, lambda k: k, s) * x,
+    "cond, of the argument": lambda x, s: da.cond(x[0] > 0, lambda a, k: a * k, lambda a, k: a, x, x[0].item()),
+    "switch": lambda x, s: da.switch(np.int64(x[0] > 0), [np.add, np.multiply], x, s),
+    "captured": lambda x, s: da.cond(x[0] > 0, lambda a: a * s, lambda a: a + s, x),
+    "carried": lambda x, s: da.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1]), (x, s))[0],
+    "carried, of the argument": lambda x, s: da.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1]), (x, x[0].item()))[0],
+    "jit": lambda x, s: da.jit(lambda a, k: a * k)(x, s),
+    "jit, of the argument": lambda x, s: da.jit(lambda a, k: a * k)(x, x[0].item()),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
+@pytest.mark.parametrize("number", [2, 2.5])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_python_numbers_widen_no_dtype(name: str, number: float) -> None:
+    """The oracle is the call on plain arrays, where each operation is NumPy's."""
+    f = lambda x: NUMBERS[name](x, number)
+    x = np.arange(1, 4, dtype=np.float32)
+    expected, both = f(x), np.stack([x, -x])
+    assert expected.dtype == np.float32
+    for out in (
+        da.jit(f)(x), da.jit(NUMBERS[name])(x, number), da.trace(f, x)(x), da.jvp(f, (x,), (x,))[0], da.vjp(f, x)[0],
+        da.vmap(f)(both)[0], da.jit(da.vmap(f))(both)[0], da.jit(lambda x: da.jvp(f, (x,), (x,))[0])(x),
+    ):  # fmt: skip
+        assert out.dtype == np.float32
+        np.testing.assert_allclose(out, expected, 1e-6)
