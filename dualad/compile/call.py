@@ -46,9 +46,11 @@ from ..core.dispatch import bind
 from ..core.tracer import PLAIN, beneath
 from ..dual import Dual, DualLevel, split
 from ..errors import PerformanceNote
+from ..ops.arithmetic import divide
 from ..ops.kinds import in_lanes, is_finite
 from ..ops.kinks import _convention
 from ..program.ir import Program
+from ..program.variable import Variable
 from .first_call import CHECKED
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program
@@ -188,12 +190,40 @@ def _call_jvp(primals, tangents, *, program, linear):
     values = bind(call, primals, {"program": part.known, "linear": 0})
     if not any(part.moving):
         return values[:n], (None,) * n
-    if any([type(x) in PLAIN and not is_finite(x) for x in map(beneath, values[n:])]):
+    residuals = part.residuals(values[n:], primals)
+    own, *divisors = program.derived(lambda: _divisors(part.linear, len(vectors)), "divisors", moving)
+    if (
+        own
+        or any([type(x) in PLAIN and not is_finite(x) for x in map(beneath, values[n:])])
+        or any([type(x) in PLAIN and not np.all(x) for x in map(beneath, select_by_flags(residuals, divisors))])
+    ):
         # A pole: what is zero beside it is seen from numbers, which a program does not have when it is written.
         return _strongly(lambda: _push_forward(runner(program), primals, tangents))
-    residuals = part.residuals(values[n:], primals)
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
     return values[:n], tuple(scatter_by_flags(moved, part.moving))
+
+
+def _divisors(linear: Program, count: int) -> tuple[bool, ...]:
+    """Return whether a linear program divides by a zero that stands in it, and by which of its residuals it divides.
+
+    The first ``count`` inputs are what it is linear in, the others the residuals.
+    """
+    moving = set(linear.inputs[:count])
+    sources = {v: {v} for v in linear.inputs[count:]}
+    found: set[Variable] = set()
+    own = False
+    for op, args, _, outs in linear.recorded:
+        if moving.isdisjoint([a for a in args if type(a) is Variable]):
+            behind = set().union(*[sources[a] for a in args if type(a) is Variable])
+            sources.update(dict.fromkeys(outs, behind))
+            continue
+        moving.update(outs)
+        if op is divide:
+            if type(args[1]) is Variable:
+                found |= sources[args[1]]
+            elif not np.all(args[1]):
+                own = True
+    return own, *[v in found for v in linear.inputs[count:]]
 
 
 def _holds_nan(x: Any) -> bool:

@@ -60,6 +60,8 @@ WRAPPERS: dict[str, Callable] = {
     "hooked argument": lambda f: da.jacrev(hooked_argument(f)),
     "hooked result": lambda f: da.jacrev(hooked_result(f)),
     "linear_transpose": transposed,
+    "jit": lambda f: da.jacrev(da.jit(f)),
+    "grad of jit": gradients(lambda f, x: da.grad(da.jit(f))(x)),
 }
 ORDERS: dict[str, Callable] = {
     "forward reverse": lambda f: da.jacfwd(da.jacrev(f)),
@@ -75,6 +77,11 @@ GAPS: dict[tuple[str, str], str] = {
         for row in ("gram distances", "cancellation before a pole")
         for wrapper in ("trace", "trace of grad", "hooked argument", "hooked result")
     },
+    **{
+        ("equal paths to a division by zero", wrapper): _ONE_WALK
+        for wrapper in ("trace", "trace of grad", "checkpoint", "hooked argument", "hooked result")
+    },
+    **{("a square divided by a zero", wrapper): _ONE_WALK for wrapper in ("trace", "trace of grad", "checkpoint")},
     ("gram distances", "reverse reverse"): _ONE_WALK,
     **{("standard deviation", order): _INFINITE for order in ORDERS},
     ("quadratic form", "reverse reverse"): _INFINITE,

@@ -58,6 +58,8 @@ TABLE: dict[str, tuple[Callable, np.ndarray]] = {
     "norm of a difference": (lambda x: np.linalg.norm(x - np.ones(2)), np.ones(2)),
     "a zero row before a pole": (lambda x: np.sum(np.sqrt(np.array([[0.0, 0.0], [1.0, 1.0]]) @ x)), _ZERO),
     "times zero before a pole": (lambda x: np.sqrt(0.0 * x) + x, _ZERO),
+    "equal paths to a division by zero": (lambda x: np.ptp(x[:1]) / 0.0 + x[1], np.array([2.0, 3.0])),
+    "a square divided by a zero": (lambda x: x * x / np.greater(x, 9.0), np.array([0.0, 1.0])),
     "a quotient before a pole": (lambda x: np.sqrt(x * x / 2.0), _ZERO),
     "distances": (lambda p: np.sum(np.sqrt(_pairwise(p))), _POINTS),
     "gaussian kernel": (lambda p: np.sum(np.exp(-(np.sqrt(_pairwise(p)) ** 2))), _POINTS),
