@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
-from .names import SMALL, Names, Value
+from .names import Names, Value
 
 __all__ = ["MOVES", "in_long", "joined", "moved"]
 
@@ -42,7 +42,7 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
     """Return what a move makes of values; ``None`` where it is not known, or too large to say, what goes where."""
     x, name = args[0], op.name
     if name in _JOINS:
-        return (joined(names, op, args, params, out.dtype),) if out.size <= SMALL else None
+        return (joined(names, op, args, params, out.dtype),) if names.affords(out.size) else None
     if name not in _INDEXED:
         return names.taken(op, x, params)
     positions = args[_first(name) :]
@@ -57,8 +57,8 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
             return None
         params, arrays = {"template": template}, []
     if name == "index":
-        return names.taken(op, x, params, arrays) if out.size <= SMALL or not arrays else None
-    if out.size > SMALL:
+        return names.taken(op, x, params, arrays) if not arrays or names.affords(out.size) else None
+    if not names.affords(out.size):
         return None
     given = [names.cells(v) for v in ((x,) if name == "index_add" else (x, names.cast(args[1], x.aval.dtype)))]
     return (names.of_cells(np.asarray(op.impl(*given, *arrays, **params)), x.aval),)

@@ -17,8 +17,8 @@ from ..core.tables import OPS
 
 __all__ = ["FOLDED", "Names", "SMALL", "Value"]
 
-#: entries up to which joins and writes are known entry by entry
-SMALL = 1 << 16
+#: entries up to which joins and writes are known entry by entry, and those of larger ones, in all (8 bytes each)
+SMALL, _MANY = 1 << 16, 1 << 23
 #: entries of the largest constant that is computed here (no less than the passes compute), or known by its entries
 FOLDED = 1 << 12
 _A, _B, _C, _TOP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, (1 << 64) - 1
@@ -83,6 +83,7 @@ class Names:
         self._bits: dict[int, bytes] = {0: bytes(16)}
         #: what is known by its id or address must stay where it is
         self.held: list[Any] = []
+        self._left = _MANY
 
     def number(self, key: Any) -> int:
         """Return the name of what a key stands for; its aval is part of the key."""
@@ -90,6 +91,12 @@ class Names:
         if found is None:
             found = self.table[key] = _STEP * (len(self.table) + 1)
         return found
+
+    def affords(self, count: int) -> bool:
+        """Whether entries can be named one by one: any few, and many as long as they are not too many in all."""
+        if count > SMALL:
+            self._left -= count
+        return count <= SMALL or self._left >= 0
 
     def named(self, key: Any, aval: Aval) -> Value:
         """Return the value that a key stands for; of arrays without entries there is but one."""
