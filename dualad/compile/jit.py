@@ -320,6 +320,8 @@ class Jitted(HasFront):
             if type(x) is bool or (type(x) is int and not fits(x)):
                 flags.append(False)
                 continue
+            if isinstance(x, Tracer) and not x.dtype.isnative:
+                x = leaves[i] = x.astype(x.dtype.newbyteorder("="))
             as_it_is = isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative)
             flags.append(as_it_is or is_array(x))
             if as_it_is or not flags[-1]:

@@ -29,6 +29,7 @@ WAYS = ("value", "grad", "jacfwd", "jacrev", "hessian", "vmap", "vmap of grad", 
 #: does not take but a program holds, and counters that it has as tensors
 _REFUSED = (
     "met a while_loop in a traced program", "a write into a plain array", "a plain array was indexed",
+    "of shape () and dtype int64 was given to np.array",
     "the branches return", "a carry has one dtype for all steps",
 )  # fmt: skip
 

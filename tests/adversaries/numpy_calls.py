@@ -325,7 +325,10 @@ def _without_errors(text: str, error: Exception, variant: list[tuple]) -> tuple[
             return out, given
         file, lines = space["__name__"], text.splitlines()
         place = [n for frame, n in traceback.walk_tb(raised.__traceback__) if frame.f_code.co_filename == file][-1]
-        if "negative integer powers" in str(raised):  # what is read may be its shape, which another power has too
+        # A Python integer without room in an unsigned dtype is such a power, too.
+        if "negative integer powers" in str(raised) or "out of bounds for uint" in str(
+            raised
+        ):  # what is read may be its shape, which another power has too
             line = re.sub(r"\*\* (\S+)", r"** abs(\1)", lines[place - 1])
             if line != lines[place - 1]:
                 text = "\n".join([*lines[: place - 1], line, *lines[place:], ""])
