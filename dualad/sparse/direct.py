@@ -9,6 +9,8 @@ Not for: patterns (``walk.py``), or choosing (``prepared.py``).
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,11 +210,21 @@ def _weigh(data, steps, slot, step, factor, of_row):
     return data[slot] * _pick(np.reshape(c, -1), of_row)
 
 
+@functools.lru_cache(maxsize=16)
+def _repeated(rows: int, each: int) -> np.ndarray:
+    """Return the row of each entry where all rows have as many, one array for all who ask."""
+    return _frozen(np.repeat(np.arange(rows), each), {})
+
+
 def _apply(data, steps, op, params, step, given, each, of_row, shape):
     """Run an elementwise operator on data: constants are repeated for the entries of their row."""
     args, made = (), []
     if steps is not None:
         args = steps[step].args
+    if each not in (None, 0, 1) and any(
+        [isinstance(a, Tracer) for a in (*args, *[data[s] for s, _ in given.values()])]
+    ):
+        of_row, each = _repeated(math.prod(shape), each), None  # loops over all entries beat those over a few columns
     for i in range(max(len(args), len(given))):
         if i in given:
             slot, at = given[i]
@@ -250,10 +262,9 @@ class Plan:
         #: the pattern of what comes out
         self.matrix = whole.matrix
         self.work = planner.work
-        self._result, self._known = whole.slot, planner.known
-        self._actions = _needed_actions(planner.actions, whole.slot, planner.known)
+        self._result, actions = whole.slot, _needed_actions(planner.actions, whole.slot, planner.known)
         self._form = _form(program)
-        _freeze([self._known, self._actions])
+        self._known, self._actions = _frozen((planner.known, actions), {})
 
     def fits(self, program: Program) -> bool:
         """Whether a program has the form that the plan was made for."""
@@ -270,15 +281,19 @@ class Plan:
         return out.copy() if self._result in self._known else out
 
 
-def _freeze(x: Any) -> None:
-    """Make arrays read-only: to a program that is compiled they are constants then."""
+def _frozen(x: Any, memo: dict[int, np.ndarray]) -> Any:
+    """Return arrays, or containers of them, that nobody can write to: to a program that is compiled they are constants.
+
+    ``memo`` has the arrays that were frozen before, by id. A view is copied, since what it shows could be written to.
+    """
     if isinstance(x, np.ndarray):
-        x.setflags(write=False)
-    elif isinstance(x, (list, tuple)):
-        for part in x:
-            _freeze(part)
-    elif isinstance(x, dict):
-        _freeze(list(x.values()))
+        if id(x) not in memo:
+            memo[id(x)] = x if x.base is None else x.copy()
+            memo[id(x)].setflags(write=False)
+        return memo[id(x)]
+    if type(x) in (list, tuple):
+        return type(x)([_frozen(part, memo) for part in x])
+    return {k: _frozen(v, memo) for k, v in x.items()} if type(x) is dict else x
 
 
 def _needed_actions(actions: list[tuple], result: int, known: dict) -> list[tuple]:

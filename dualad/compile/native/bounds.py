@@ -29,8 +29,19 @@ _HARMLESS = frozenset({"PyMem_RawFree", "PyEval_RestoreThread"})
 _ADDRESS = re.compile(r"getelementptr (?:inbounds )?(.+), ptr (\S+), i64 (\S+)$")
 
 
+_SHORT = re.compile(r"load (?:i32|<8 x i32>), ptr ([^,]+)")
+
+
 class OutOfBounds(Exception):
     """An access that is not proven to be in bounds."""
+
+
+class Held(NamedTuple):
+    """So many bytes of int32, all of them between two numbers, that nothing writes to."""
+
+    size: int
+    least: int
+    most: int
 
 
 class Entry(NamedTuple):
@@ -41,7 +52,7 @@ class Entry(NamedTuple):
     """
 
     name: str
-    memory: tuple[int | tuple[int | None, ...], ...]
+    memory: tuple[int | tuple[int | Held | None, ...], ...]
     rows: int | None = None
 
 
@@ -49,9 +60,11 @@ class _Memory:
     """Bytes, or a table of addresses."""
 
     def __init__(
-        self, size: int, slots: dict[int, Any] | None = None, numbers: Sequence[int] = (), name: str = ""
+        self, size: int | Held, slots: dict[int, Any] | None = None, numbers: Sequence[int] = (), name: str = ""
     ) -> None:
-        self.size, self.slots, self.numbers = size, slots, numbers
+        self.held = size if isinstance(size, Held) else None
+        self.size: int = size.size if isinstance(size, Held) else size
+        self.slots, self.numbers = slots, numbers
         #: what was asked for it, and may have said that there is none
         self.name = name
 
@@ -218,6 +231,8 @@ def _arguments(function: Function, sites: Sequence[_Site]) -> list[_Place | None
             found.append(None)
         elif kind != "ptr" or not all([isinstance(p, _Place) and not p.offset.terms for p in given]):
             raise OutOfBounds(f"{function.name}: an argument that is not followed")
+        elif any([p.memory.held for p in given]):
+            raise OutOfBounds(f"{function.name}: what is held is handed over by itself")
         elif any([p.memory.slots is not None for p in given]):
             if any([not _same_table(p, given[0]) for p in given]):
                 raise OutOfBounds(f"{function.name}: different tables")
@@ -231,7 +246,8 @@ def _arguments(function: Function, sites: Sequence[_Site]) -> list[_Place | None
 def _same_table(a: _Place, b: _Place) -> bool:
     if a.offset != b.offset or a.memory.slots is None or b.memory.slots is None or a.memory.size != b.memory.size:
         return False
-    sizes = [{k: p and p.memory.size for k, p in m.slots.items()} for m in (a.memory, b.memory)]  # type: ignore[union-attr]
+    size = lambda p: p and (p.memory.size, p.memory.held)
+    sizes = [{k: size(p) for k, p in m.slots.items()} for m in (a.memory, b.memory)]  # type: ignore[union-attr]
     return sizes[0] == sizes[1]
 
 
@@ -349,7 +365,8 @@ class _Analysis(Words):
             return place
         given = self.holding(block)
         above = self.least(place.offset.times(-1), given)
-        if not self.is_at_least(place.offset, 0, given) or above is None or place.memory.slots or place.memory.name:
+        whole = place.memory.slots or place.memory.name or place.memory.held
+        if not self.is_at_least(place.offset, 0, given) or above is None or whole:
             raise self.fail("an address in a table that may be anywhere")
         return _Place(_Memory(max(0, place.memory.size + above)), number(0))
 
@@ -360,6 +377,8 @@ class _Analysis(Words):
         together: dict[tuple[int, tuple, str], list] = {}
         for kind, name, block, text in self.function.accesses:
             memory, offset = self.place(name)
+            if memory.held and not text.startswith("load"):
+                raise self.fail(f"`{text}` writes to what is held")
             if memory.slots is not None:
                 own = text.startswith("load") or memory in self._tables
                 if kind != "ptr" or offset.terms or offset.plain not in memory.slots or not own:
@@ -396,8 +415,8 @@ class _Analysis(Words):
             raise self.fail(f"{name} of a negative number of bytes")
         for k in addresses:
             memory, offset = self.place(arguments[k].split(" ")[-1])
-            if memory.slots is not None:
-                raise self.fail(f"{name} of addresses")
+            if memory.slots is not None or memory.held:
+                raise self.fail(f"{name} of addresses or of what is held")
             self._inside(offset, 0, 0, memory, block, name)
             self._inside(offset.plus(size), 0, 0, memory, block, name)
         return len(addresses)
@@ -419,6 +438,17 @@ class _Analysis(Words):
         found = self.unknown(tame=True)  # no machine has 2**53 bytes
         self._numbers.append((found, self.place(name)))
         return found
+
+    def range_of(self, text: str) -> tuple[int, int] | None:
+        found = _SHORT.match(text)
+        place = self.place(found[1]) if found else None
+        if (
+            place is None
+            or not place.memory.held
+            or any([n % 4 for n in (place.offset.plain, *dict(place.offset.terms).values())])
+        ):
+            return None
+        return place.memory.held[1:]
 
     def loaded(self, address: str) -> Sum:
         place = self.place(address)

@@ -28,7 +28,10 @@ PYTHON = {
 #: lanes of a vector
 WIDTH = 8
 
-_ELEMENTS = {np.dtype(k): v for k, v in (("f8", "double"), ("f4", "float"), ("i8", "i64"), ("i4", "i32"), ("?", "i1"))}
+_ELEMENTS = {
+    np.dtype(k): v
+    for k, v in (("f8", "double"), ("f4", "float"), ("i8", "i64"), ("i4", "i32"), ("i1", "i8"), ("?", "i1"))
+}
 
 
 def element(dtype: np.dtype) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .. import trust
 from ..threads import shared_out
 from .apart import LostError
-from .bounds import Entry
+from .bounds import Entry, Held
 from .engine import Engine
 from .lowering import count_moved
 from .operators import TYPES, Refused, computed_in, have_room
@@ -59,6 +60,8 @@ class Equations:
                     reads[id(a)] = a
         self.reads = list(reads.values())
         self._keys = list(reads)
+        #: by key, memory of positions that are known
+        self.ranges: dict[Any, Held] = {}
         self.text, self.about = "", ""
         #: the function, and the same with all memory between guard zones (``stub.py``)
         self.run: Callable = _not_compiled
@@ -79,7 +82,8 @@ class Equations:
         in the end, NumPy is asked.
         """
         avals = [aval_of_atom(a) for a in self.reads]
-        memory = *[a.size * a.dtype.itemsize for a in (*avals, *[v.aval for v in held])], _WORD
+        sizes = [a.size * a.dtype.itemsize for a in (*avals, *[v.aval for v in held])]
+        memory = *[self.ranges.get(key, n) for key, n in itertools.zip_longest(self._keys, sizes)], _WORD
         entries = [Entry(name, (memory,), rows) for name, rows, _ in calls]
         linked = made.compile(self.text, [name for name, _, _ in calls], {}, level, entries)
         plans = [(_ROWS(linked.addresses[name]), rows, step) for name, rows, step in calls]

@@ -21,7 +21,8 @@ from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import trailing
-from .operators import BOOL, LONG, Refused, computed_in, of_operands, short_total
+from .narrow import Multiples
+from .operators import BOOL, LONG, Refused, computed_in, convert, of_operands, short_total
 from .positions import STATUS, Places, entry_way, normalize_positions
 from .table import VIEWS, Way
 from .values import is_uniform, load_lanes, storage_type, store_lanes
@@ -71,6 +72,7 @@ class Kernel:
         self.maker: dict[Variable, Step] = {}
         self.number: dict[Any, int] = {}
         self.bands: dict[int, Bands] = {}
+        self.narrow: dict[int, np.ndarray | Multiples] = {}
         self.inline = False
         #: arrays that it has read, and the indices, if they are known
         self.loaded: set[tuple[Variable, Index]] = set()
@@ -161,6 +163,8 @@ class Writer:
                 return literal(a[index], a.dtype), 1
             if id(a) not in self.buffers:
                 return self.counted(int(a[0]), index[0]) if a.ndim == 1 else self.banded(a, index)
+            if id(a) in self.kernel.narrow:
+                return self.widened(a, index)
             return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
         if a in self.buffers and not computed:
             if a in self.own:
@@ -172,6 +176,14 @@ class Writer:
         if found is None:
             found = self.known[key] = self.compute(a, index)
         return found
+
+    def widened(self, a: np.ndarray, index: Index) -> tuple[str, int]:
+        """Return an entry of a constant that is in memory as something shorter."""
+        narrow, shape = self.kernel.narrow[id(a)], self.kernel.laid_out(a.shape)
+        short, unit = narrow if isinstance(narrow, Multiples) else (narrow, 1)
+        x, width = self.load(self.buffers[id(a)], shape, short.dtype, index)
+        x, b = convert(Lanes(self.code, short.dtype, width), x, a.dtype), Lanes(self.code, a.dtype, width)
+        return x if unit == 1 else b.mul(x, b.constant(unit)), width
 
     def counted(self, first: int, x: tuple[int, int, int]) -> tuple[str, int]:
         """Return an entry of a constant that counts."""
@@ -280,7 +292,12 @@ class Writer:
         asked = [(b, x, strides[j][0]) for j, (b, (x, _)) in enumerate(zip(kinds, given, strict=True))]
         width, total = max([w for _, w in given]), ""
         wide = Lanes(self.code, LONG, width)
-        for j, x in enumerate(normalize_positions(self.code, asked, self._leave)):
+        known = [id(a) in self.kernel.narrow for a in arrays]
+        checked = iter(
+            normalize_positions(self.code, list(itertools.compress(asked, np.logical_not(known))), self._leave)
+        )
+        for j, (_, x, _) in enumerate(asked):
+            x = x if known[j] else next(checked)
             x = wide.splat(x) if kinds[j].width < width else x
             x = wide.mul(x, strides[j][1]) if strides[j][1] != 1 else x
             total = wide.add(total, x) if total else x

@@ -16,6 +16,7 @@ from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, bands_of
+from .bounds import Held
 from .code import WIDTH, Code
 from .domains import Nest
 from .engine import Engine, engine
@@ -23,8 +24,9 @@ from .equations import Call, Equations, are_entries, is_simple
 from .gather import Place, gather
 from .kernels import Kernel, in_memory_as, is_counted
 from .maths import FUNCTIONS
+from .narrow import Multiples, multiples_of, short_positions
 from .operators import ENTRYWISE, Refused
-from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed
+from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed, places_of
 from .products import Product, as_sum, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
@@ -118,6 +120,10 @@ class Pass(Equations):
             id(a) for s, way in zip(steps, ways, strict=True) if way in lie or s.op.name == "reshape" for a in s.args
         }
         super().__init__(steps, writes)
+        #: large constants that are in memory as something shorter
+        self.narrow: dict[int, np.ndarray | Multiples] = {}
+        if self.least is None:  # the bodies of loops hand their constants over as they are
+            self._narrow_constants()
         for key, bands in self.bands.items():
             rows = {(key, k): on for k, on in bands.on.items() if isinstance(on, np.ndarray)}
             self.reads += rows.values()
@@ -132,6 +138,26 @@ class Pass(Equations):
             self.bands[id(constant)] = found
             return False
         return not is_uniform(constant) and not is_counted(constant)
+
+    def _narrow_constants(self) -> None:
+        """Read large constants in fewer bytes, where only loops over entries read them."""
+        lengths: dict[int, set[int]] = {}
+        for op, args, params, _ in self.steps:
+            if entry_way(op, args) is not Way.GATHER:
+                continue
+            where = places_of(op.name, args, params)
+            for n, e in zip(where.shape, where.axes, strict=True):
+                if type(e) is tuple and len(e) == 2:
+                    lengths.setdefault(id(args[1 + e[1]]), set()).add(n)
+        for i, (key, x) in enumerate(zip(self._keys, self.reads, strict=True)):
+            if key in self._sources or key in self._factors or key in self._as_they_lie:
+                continue
+            found = short_positions(x, min(lengths[key])) if key in lengths else multiples_of(x)
+            if found is not None:
+                self.narrow[key] = found
+                self.reads[i] = found if isinstance(found, np.ndarray) else found.counts
+            if isinstance(found, np.ndarray):
+                self.ranges[key] = Held(found.nbytes, int(found.min()), int(found.max()))
 
     # ── what is in memory, and in which order it is written ──────────────────────────────────────────────────────
 
@@ -337,7 +363,7 @@ class Pass(Equations):
         each: list[tuple[Kernel, list[Call]]] = []
         try:
             for i, k in enumerate(kernels):
-                k.maker, k.number, k.bands = self.maker, number, self.bands
+                k.maker, k.number, k.bands, k.narrow = self.maker, number, self.bands, self.narrow
                 k.inline = math.prod(k.shape) >= _INLINED and not isinstance(k, Scatter)
                 text, names = k.write(f"kernel{i}")
                 texts.append(text)
@@ -353,7 +379,7 @@ class Pass(Equations):
 
     def _enter(self, made: Engine, held: list[Variable], calls: list[Call], work: int) -> None:
         """Compile the functions that have been written, with an entry."""
-        if work < _SHARED:
+        if work < _SHARED and not self.narrow:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run, self.guarded = compile_entry(made, [self.text], avals, scratch, 1, self.ask_numpy)

@@ -142,6 +142,8 @@ def normalize_positions(
         x = from_the_end(wide, x, n)
         bad.append(wide.any(wide.compare("uge", x, n)))
         found.append(x)
+    if not bad:
+        return found
     one = Lanes(code, np.dtype(bool), 1)
     total = bad[0]
     for other in bad[1:]:

@@ -49,6 +49,10 @@ class Words(Facts):
         """Return a number from memory."""
         return self.unknown()
 
+    def range_of(self, text: str) -> tuple[int, int] | None:
+        """Return the least and the greatest int32 that an instruction can load, if more is known than its type."""
+        return None
+
     def address(self, name: str) -> Sum:
         """Return an address as a number."""
         return self.unknown()
@@ -160,8 +164,13 @@ class Words(Facts):
             return self.address(rest.split(" ")[1])
         if op == "load" and rest.startswith("i64, ptr "):
             return self.loaded(rest[9:].split(",")[0])
-        known = _WIDENED.get(" ".join(text.split(" ")[:2]))
+        known = self._wide(text, " ".join(text.split(" ")[:2]))
         return self.between(*known) if known else self.unknown()
+
+    def _wide(self, text: str, kind: str) -> tuple[int, int] | None:
+        """Return what a wider word can be that an instruction makes of a shorter one."""
+        made = self.function.made.get(text.rsplit(" to ", 1)[0].rsplit(" ", 1)[-1])
+        return (made and kind == "sext i32" and self.range_of(made[0])) or _WIDENED.get(kind)
 
     def between(self, least: int, most: int) -> Sum:
         found = self.unknown(tame=True)
@@ -238,8 +247,8 @@ class Words(Facts):
                 return self.unknown()
             k = int(chosen.split(" ")[1])
             return self.lane(x if k < 8 else y, k % 8)  # type: ignore[arg-type]
-        if op == "sext" and rest.startswith("<8 x i32>"):
-            return self.between(*_WIDENED["sext i32"])
+        if op == "sext" and rest.startswith("<8 x i32>") and (known := self._wide(text, "sext i32")):
+            return self.between(*known)
         return self.unknown()
 
 

@@ -26,7 +26,7 @@ from dualad.compile.native import (
     stacks,
     values,
 )  # fmt: skip
-from dualad.compile.native.bounds import Entry, OutOfBounds, check
+from dualad.compile.native.bounds import Entry, Held, OutOfBounds, check
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
@@ -47,6 +47,10 @@ def _added(x, i):
     return np.sum(x[i] ** 2 * x[0])
 
 
+_KNOWN, _PLACES = _R.integers(0, 100_003, 40_000), _R.integers(0, 9, 40_000)
+_KNOWN.setflags(write=False)
+_PLACES.setflags(write=False)
+
 #: programs: what they compute, of what, and whether loops are written for small arrays
 PROGRAMS: dict[str, tuple[Callable, tuple, bool]] = {
     "entries": (lambda x, r: (x * 2 + r, x[1:, ::-1] - x[:-1], (x + r).T * 3), (_X, _X[0]), True),
@@ -56,6 +60,8 @@ PROGRAMS: dict[str, tuple[Callable, tuple, bool]] = {
     "columns": (lambda x: (np.sum(x * 2, 0), np.cumsum(x + 1, 0), np.cumsum(x * 2, 1)), (_X,), True),
     "pieces": (lambda x: np.sum(x * x), (_BIG,), True),
     "read": (lambda x, i: x[i] * 2 + x[i, ::-1], (_X, _INDEX), True),
+    "known": (lambda x: x[_KNOWN] * 2 + 1, (_BIG,), True),
+    "known rows": (lambda x: x[_PLACES, 3] * x[_PLACES, 2:4].T, (_X,), True),
     "added": (lambda x, i: da.grad(_added)(x, i), (_X, _INDEX), True),
     "joined": (lambda x: np.concatenate([x[1:], x[:1] * 2]) + x, (_BIG[:28],), True),
     "column": (lambda x, c: x * c + 1, (_X, _X[:, :1].copy()), True),
@@ -142,6 +148,16 @@ FAULTS: dict[str, tuple[str, str, str | Callable]] = {
     "scratch memory that may not be there": ("stack", r"icmp eq ptr (%\w+), null", r"icmp ne ptr \1, null"),
     "scratch memory is smaller": ("stack", r"(PyMem_RawMalloc\(i64 )(\d+)", lambda m: f"{m[1]}{int(m[2]) - 64}"),
     "a triangle has a column more": ("cholesky", r"(icmp slt i64 %t\d+, )(4)", _next),
+    "known positions are read between two of them": (
+        "known", r"getelementptr i32, ptr (%\w+), i64 (%\w+)", r"getelementptr i8, ptr \1, i64 \2"),
+    "known positions are written to": (
+        "known", r"(  %\w+ = load <8 x i32>, ptr (%\w+), align 4)", r"\1\n  store i32 -5, ptr \2"),
+    "known positions are cleared": (
+        "known", r"(  %\w+ = load <8 x i32>, ptr (%\w+), align 4)",
+        r"\1\n  call void @llvm.memset.p0.i64(ptr \2, i8 7, i64 4, i1 false)"),
+    "known positions are handed over by themselves": (
+        "known", r"(  %\w+ = load <8 x i32>, ptr (%\w+), align 4)", r"\1\n  call void @kernel0(ptr \2, i64 0, i64 0)"),
+    "more is loaded than known positions": ("known", r"load <8 x i32>", "load <9 x i32>"),
     "an address is put into the table of arguments": (
         "registers", r"(  (%\w+) = load ptr, ptr (%\w+))", r"\1\n  store ptr \2, ptr \3"),
     "an address is read from an array": (
@@ -184,6 +200,24 @@ def test_two_results_that_are_exchanged(texts: Callable[[str], Texts]) -> None:
     for memory in ((inputs, outputs[::-1], scratch), ((inputs[0] - 8,), outputs, scratch), ((None,), outputs, scratch)):
         with pytest.raises(OutOfBounds):
             check(text, [entry._replace(memory=memory)])
+
+
+@pytest.mark.parametrize("name", ["known", "known rows"])
+def test_positions_are_no_better_than_what_is_known_of_them(name: str, texts: Callable[[str], Texts]) -> None:
+    planted = 0
+    for text, entries in texts(name):
+        found = [
+            (e, k) for e in entries if len(e.memory) == 1 for k, m in enumerate(e.memory[0]) if isinstance(m, Held)
+        ]
+        for entry, k in found:
+            (table,) = entry.memory
+            held = table[k]
+            for worse in (held._replace(least=-1), held._replace(most=table[0] // 8), held.size):
+                others = [e._replace(memory=((*table[:k], worse, *table[k + 1 :]),)) for e in entries]
+                planted += 1
+                with pytest.raises(OutOfBounds):
+                    check(text, others)
+    assert planted >= 3
 
 
 @pytest.mark.parametrize("name", ["registers", "loop", "threads", "stack"])
