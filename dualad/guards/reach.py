@@ -28,8 +28,7 @@ import numpy as np
 
 from ..base.frames import PACKAGE
 from ..core.tracer import Tracer
-from .names import MAKING, NOTHING_NAMED, Named, named
-from .outside import asked_outside
+from .names import MAKING, NOTHING_NAMED, Named, asked_outside, named
 from .places import (
     ATTRIBUTE,
     CELL,

@@ -33,8 +33,7 @@ from ..core.tracer import PLAIN, Tracer
 from ..dual import Dual, DualLevel
 from ..memory.memory import is_unchanged, snapshot
 from ..ops.kinds import broadcast_tangent, is_finite, known_value, times
-from .compiled import compiled_stream
-from .native import NATIVE, slope_and_bend
+from .native import NATIVE, compiled_stream, slope_and_bend
 from .stream import Stream, convolve, derivative, overlap
 
 __all__ = ["declare", "series_kind", "stream_of"]

@@ -9,7 +9,7 @@ import pytest
 
 import dualad as da
 from dualad.core.tables import OPS
-from dualad.series import compiled, rules
+from dualad.series import native, rules
 from tests.oracles import op_values
 
 pytest.importorskip("llvmlite")
@@ -18,7 +18,7 @@ RNG = np.random.default_rng(3)
 X = RNG.uniform(0.2, 0.9, size=(5, 7))
 V, W = RNG.normal(size=(2, 5, 7))
 
-ENTRYWISE = [op for op in OPS.values() if op.kind in compiled._KINDS and op.jvp and not op.multiple_results]
+ENTRYWISE = [op for op in OPS.values() if op.kind in native._KINDS and op.jvp and not op.multiple_results]
 
 FUNCTIONS = {
     "tanh": np.tanh,
@@ -40,11 +40,11 @@ FUNCTIONS = {
 @pytest.fixture
 def at_once(monkeypatch):
     """Compile what is asked for once, however small."""
-    monkeypatch.setattr(compiled, "_LARGE", 1)
-    monkeypatch.setattr(compiled, "_OFTEN", 1)
-    compiled._kernel.cache_clear()
+    monkeypatch.setattr(native, "_LARGE", 1)
+    monkeypatch.setattr(native, "_OFTEN", 1)
+    native._kernel.cache_clear()
     yield
-    compiled._kernel.cache_clear()
+    native._kernel.cache_clear()
 
 
 def compiled_kernels(monkeypatch) -> list[str]:
@@ -52,7 +52,7 @@ def compiled_kernels(monkeypatch) -> list[str]:
     found = []
 
     def noted(call):
-        made = compiled.compiled_stream(call)
+        made = native.compiled_stream(call)
         if made is not None:
             found.append(call.op.name)
         return made
@@ -110,9 +110,9 @@ def test_zeros_of_both_signs(at_once, monkeypatch) -> None:
 
 def test_they_wait_until_they_pay(monkeypatch) -> None:
     found = compiled_kernels(monkeypatch)
-    compiled._kernel.cache_clear()
+    native._kernel.cache_clear()
     large = RNG.normal(size=(64, 64))
-    for _ in range(compiled._OFTEN - 1):
+    for _ in range(native._OFTEN - 1):
         da.taylor(np.tanh, large, large, order=2)
     assert not found
     da.taylor(np.tanh, large, large, order=2)
@@ -120,7 +120,7 @@ def test_they_wait_until_they_pay(monkeypatch) -> None:
     da.taylor(np.tanh, large, large, order=3)
     da.taylor(np.tanh, large[:60], large[:60], order=2)
     assert found == ["tanh"]
-    compiled._kernel.cache_clear()
+    native._kernel.cache_clear()
 
 
 def test_poles_and_conventions_are_not_compiled_away(at_once) -> None:
@@ -140,7 +140,7 @@ def test_poles_and_conventions_are_not_compiled_away(at_once) -> None:
 
 def test_without_a_compiler_nothing_changes(at_once, monkeypatch) -> None:
     expected = da.taylor(np.tanh, X, V, order=4)
-    compiled._kernel.cache_clear()
+    native._kernel.cache_clear()
     monkeypatch.setattr(sys.modules["dualad.core.above"].ABOVE, "machine_code", lambda program: None)
     np.testing.assert_allclose(da.taylor(np.tanh, X, V, order=4), expected, rtol=1e-12)
 
@@ -150,8 +150,8 @@ def test_what_cannot_be_written_down_is_not_compiled(at_once, monkeypatch) -> No
         raise da.errors.BranchError("a rule", "branches", "on values")
 
     expected = da.taylor(np.tanh, X, V, order=4)
-    compiled._kernel.cache_clear()
-    monkeypatch.setattr(compiled, "_record_series", refuse)
+    native._kernel.cache_clear()
+    monkeypatch.setattr(native, "_record_series", refuse)
     np.testing.assert_allclose(da.taylor(np.tanh, X, V, order=4), expected, rtol=1e-12)
     with da.kinks("raise"):
         np.testing.assert_array_equal(da.taylor(np.abs, X, V, order=2), [X, V, 0 * X])
