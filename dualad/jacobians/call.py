@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -133,11 +133,19 @@ class Options(Chunking):
     #: whether arguments may be complex without ``holomorphic``: a row holds both real directions, a column can't
     allows_complex: bool = False
 
+    @classmethod
+    def of(cls, where: str, given: dict[str, Any], **fixed: Any) -> Options:
+        """The options among the parameters of a function, which are named alike, and others that it fixes."""
+        return cls(where, **{name: given[name] for name in _PARAMETERS if name in given}, **fixed)
+
     def result(self, value: Any, derivative: Any, aux: Any) -> Any:
         """The caller's result: the derivative, with the value and the auxiliary output if they are asked for."""
         if self.with_value:
             return ((value, aux) if self.has_aux else value), derivative
         return (derivative, aux) if self.has_aux else derivative
+
+
+_PARAMETERS = frozenset({option.name for option in fields(Options)} - {"where"})
 
 
 class Call:

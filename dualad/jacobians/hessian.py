@@ -72,7 +72,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    options = Options("hessian", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic)
+    options = Options.of("hessian", locals())
     return _second(f, options)
 
 
@@ -107,18 +107,7 @@ def value_and_hessian(
     >>> float(value), float(second)
     (8.0, 12.0)
     """
-    options = Options(
-        "value_and_hessian",
-        chunk_size,
-        max_memory,
-        executor,
-        progress,
-        argnums,
-        argnames,
-        has_aux,
-        holomorphic,
-        with_value=True,
-    )
+    options = Options.of("value_and_hessian", locals(), with_value=True)
     return _second(f, options)
 
 
@@ -287,7 +276,7 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    options = Options("hessian_diag", chunk_size, max_memory, executor, False, argnums, argnames, has_aux)
+    options = Options.of("hessian_diag", locals())
     return from_diagonal(lambda diagonal: diagonal, f, options)
 
 

@@ -83,7 +83,7 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    options = Options("jacfwd", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic)
+    options = Options.of("jacfwd", locals())
     return derivative(forward, f, options)
 
 
@@ -119,18 +119,7 @@ def value_and_jacfwd(
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
     """
-    options = Options(
-        "value_and_jacfwd",
-        chunk_size,
-        max_memory,
-        executor,
-        progress,
-        argnums,
-        argnames,
-        has_aux,
-        holomorphic,
-        with_value=True,
-    )
+    options = Options.of("value_and_jacfwd", locals(), with_value=True)
     return derivative(forward, f, options)
 
 
@@ -260,18 +249,7 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
-    options = Options(
-        "jacrev",
-        chunk_size,
-        max_memory,
-        executor,
-        progress,
-        argnums,
-        argnames,
-        has_aux,
-        holomorphic,
-        allows_complex=True,
-    )
+    options = Options.of("jacrev", locals(), allows_complex=True)
     return derivative(reverse, f, options)
 
 
@@ -306,19 +284,7 @@ def value_and_jacrev(
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
-    options = Options(
-        "value_and_jacrev",
-        chunk_size,
-        max_memory,
-        executor,
-        progress,
-        argnums,
-        argnames,
-        has_aux,
-        holomorphic,
-        with_value=True,
-        allows_complex=True,
-    )
+    options = Options.of("value_and_jacrev", locals(), with_value=True, allows_complex=True)
     return derivative(reverse, f, options)
 
 
@@ -393,10 +359,7 @@ class jacobian:
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
         self._f, self._mode = f, mode
-        self._options = Options(
-            "jacobian", chunk_size, max_memory, executor, progress, argnums, argnames, has_aux, holomorphic,
-            allows_complex=mode != "forward",
-        )  # fmt: skip
+        self._options = Options.of("jacobian", locals(), allows_complex=mode != "forward")
         named(self, f, "jacobian")
 
     @public

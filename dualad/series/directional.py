@@ -196,7 +196,7 @@ def laplacian(
         raise ArgumentError(
             f"laplacian: method={method!r}.", "there are two ways to compute it", 'use "taylor" or "hessian"'
         )
-    options = Options("laplacian", chunk_size, max_memory, executor, False, argnums, argnames, has_aux)
+    options = Options.of("laplacian", locals())
     if method == "hessian" or (method is None and executor is not None):
         trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
         return from_diagonal(trace, f, options)
@@ -246,7 +246,7 @@ def biharmonic(
     >>> float(da.biharmonic(f)(np.array([1.0, 2.0])))
     32.0
     """
-    options = Options("biharmonic", chunk_size, max_memory, argnums=argnums, argnames=argnames, has_aux=has_aux)
+    options = Options.of("biharmonic", locals())
     return _operator(f, options, _squares_of_squares, 4)
 
 
