@@ -411,8 +411,7 @@ def test_branches_on_values_are_scipys_loop() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "Radau"}, "whose loop is ours"), ({"events": lambda t, y: y[0]}, "looks for events"),
-        ({"y0": [1j]}, "real numbers"), ({"solver": "ours"}, "'native'"),
+        ({"method": "Radau"}, "whose loop is ours"), ({"y0": [1j]}, "real numbers"), ({"solver": "ours"}, "'native'"),
         ({"sensitivity": "steps", "method": "BDF"}, "whose loop is ours"),
     ],
 )  # fmt: skip

@@ -6,7 +6,6 @@ plain numbers; in a program our own loop does (``native.py``). Not for: ``odeint
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,9 +27,10 @@ from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
-from .native import LOOPS, OURS, REACHED, checked_control, compiled_rows, note_scipys_loop, solve_in_steps
+from .native import LOOPS, OURS, REACHED, is_solvable, note_scipys_loop
 from .own_times import OwnTimes
 from .problem import IMPLICIT, Problem, Settings, check_run, check_start, solver_of
+from .recorded import checked_control, compiled_rows, run_to_events, solve_in_steps
 from .trajectories import ivp
 
 __all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
@@ -77,8 +77,8 @@ def solve_ivp(
     equation together with y, reverse mode the adjoint equation backwards along the dense output.
 
     Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps; so is that of ``"Rodas5P"``.
-    It is SciPy's where the function branches on values, with events, for SciPy's implicit methods, and for complex
-    states and those of more than 256 numbers (32 of ``"Rodas5P"``).
+    It is SciPy's where a function branches on values, for SciPy's implicit methods, and for complex states and those of
+    more than 256 numbers (32 of ``"Rodas5P"``).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def solve_ivp(
     known = not depends((t_span, y0, t_eval, given), first_calls)
     ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
     if ours:
-        check_native(where, method, events, y0)
+        check_native(where, method, y0)
         options.pop("jac", None)  # the exact one belongs to the method
         choices = {
             "sensitivity": sensitivity, "sens_tol": sens_tol, "require_success": require_success and not known,
@@ -151,7 +151,7 @@ def solve_ivp(
         rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given)
         if known:
             control = checked_control(y0, t_span, max_steps, options)
-            run = solve_in_steps(fun, method, t_span, y0, given, control, where)
+            run = solve_in_steps(fun, event_list(events), method, t_span, y0, given, control, where)
             return _plain_result(run, rows, t_span, y0, t_eval, dense_output)
     if known:
         if is_own(options.get("jac")):
@@ -205,13 +205,12 @@ class _Call:
         #: ``rows(t0, t1, times, y0)``, if given, is the solution at times by code that is compiled once
         self.rows: Callable | None = None
         self.is_staged = is_traced([*ends, y0, *self.theta])
-        partly = ends[2] is None and not settings.require_success  # where it stops is asked of SciPy
-        if not self.functions and settings.name in LOOPS and self.is_staged and not partly:
+        if settings.name in LOOPS and self.is_staged:
             self.settings = settings = settings._replace(native=True)
         self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
         if self.is_staged and settings.name in IMPLICIT and not settings.native:
             note_scipys_loop(self.problem)
-        self.watch = Watch(self.problem, self.functions, self.crossings, functools.partial(self.solve, events=True))
+        self.watch = Watch(self.problem, self.functions, self.crossings, self.find)
 
     def solve(
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
@@ -225,6 +224,13 @@ class _Call:
                 f, (t0, t1), y0, solver_of(self.settings.method), times, dense,
                 self._events(values) if events else None, **self._options(y0, values),
             )  # fmt: skip
+
+    def find(self, t0, t1, times, y0, values: Sequence) -> Any:
+        """Run it on plain arrays to its end, or to the event that ends it."""
+        run = None
+        if is_solvable(self.problem, y0):
+            run = run_to_events(self.problem, self.functions, self.crossings, t0, t1, times, y0, values)
+        return self.solve(t0, t1, times, y0, values, events=True) if run is None else run
 
     def start(self, t0, y0, t1, values: Sequence, **more: Any) -> Any:
         """Return SciPy's solver, about to take its first step."""
@@ -429,12 +435,10 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, 
             )
 
 
-def check_native(where: str, method: Any, events: Any, y0: Any) -> None:
+def check_native(where: str, method: Any, y0: Any) -> None:
     """Refuse what our own loop does not do."""
     if method not in LOOPS:
         wrong, why = f"method={method!r}", f"the methods whose loop is ours are {', '.join(LOOPS)}"
-    elif events is not None:
-        wrong, why = "events", "SciPy's loop looks for events"
     elif aval_of(operand(y0)).dtype.kind == "c":
         wrong, why = "a complex y0", "our own loop is one of real numbers"
     else:

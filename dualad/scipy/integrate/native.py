@@ -1,19 +1,17 @@
 """Solving by programs of ours, whose loop is machine code: what ``jit`` runs in place of SciPy's loop.
 
-Not for: the methods (``runge_kutta.py``), or derivatives (``trajectories.py``).
+Not for: the methods (``runge_kutta.py``), derivatives (``trajectories.py``), or runs outside of programs
+(``recorded.py``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.integrate as si
-from scipy.optimize import OptimizeResult
 
 from ...base.frames import user_level
 from ...control.control_flow import while_loop
@@ -22,14 +20,12 @@ from ...control.subprograms import stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
 from ...errors import ConvergenceError, PerformanceNote
-from .functions import entries
-from .rosenbrock import RODAS5P, RightHandSide
+from .rosenbrock import RODAS5P
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "LOOPS", "OURS", "REACHED", "accepted_steps", "checked_control", "compiled", "compiled_rows", "in_steps",
-    "is_solvable", "message_of", "note_scipys_loop", "rows_at", "run_native", "solve_in_steps",
-    "stopped_early",
+    "LOOPS", "OURS", "REACHED", "compiled", "is_solvable", "message_of", "no_singular_matrix", "note_scipys_loop",
+    "rows_at", "run_native", "stopped_early", "written_down",
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
@@ -39,8 +35,6 @@ OURS = ("Tsit5", "Rodas5P")
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."
-#: accepted steps that are recorded at once
-_AT_ONCE = 128
 #: states of more numbers are left to SciPy's loop: their steps are array operations, in which little is lost
 _LARGEST = 256
 #: and those of implicit methods, whose matrices are factorized in the loop
@@ -88,7 +82,7 @@ def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, wha
     code = problem.once(key, lambda: _machine_code(problem, function, arrays))
     if code is None:
         return None
-    with _no_singular_matrix(s.where):
+    with no_singular_matrix(s.where):
         out, t, status = code(*arrays)
     if status != RUNNING and s.require_success:
         raise stopped_early(s.where, what, t, message_of(status, s.control))
@@ -106,7 +100,8 @@ def stopped_early(where: str, what: str, t: Any, message: str) -> ConvergenceErr
 
 
 @contextlib.contextmanager
-def _no_singular_matrix(where: str) -> Iterator[None]:
+def no_singular_matrix(where: str) -> Iterator[None]:
+    """Say of a singular matrix which one that is."""
     try:
         yield
     except np.linalg.LinAlgError as error:
@@ -128,13 +123,10 @@ def note_scipys_loop(problem: Any) -> None:
     )
 
 
-def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callable | None:
-    def flat(*values: Any) -> list:
-        out, s = function(*values)
-        return [out, s.t, s.status]
-
+def written_down(problem: Any, function: Callable, arrays: Sequence) -> Any:
+    """Return ``function(*arrays)``, a list, as a program; None, and a note, where it can't be written down."""
     try:
-        body = stage(flat, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
+        return stage(function, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
     except Exception as error:
         warnings.warn(
             f"{problem.settings.where}: `{problem.name}` can't be written down, so SciPy's loop calls it:"
@@ -144,7 +136,15 @@ def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callabl
             stacklevel=user_level(),
         )
         return None
-    code = None if body.captured else ABOVE.machine_code(body.program)
+
+
+def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callable | None:
+    def flat(*values: Any) -> list:
+        out, s = function(*values)
+        return [out, s.t, s.status]
+
+    body = written_down(problem, flat, arrays)
+    code = None if body is None or body.captured else ABOVE.machine_code(body.program)
     return None if code is None else code.run
 
 
@@ -154,77 +154,3 @@ def message_of(status: Any, control: Control) -> str:
         return f"{control.max_steps} steps were tried, which is max_steps."
     ending = ": the right-hand side is not a finite number there." if status == NOT_FINITE else "."
     return "Required step size is less than spacing between numbers" + ending
-
-
-# ── outside of programs ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def in_steps(f: Callable, name: str) -> tuple[Callable, Callable]:
-    """Return compiled functions for y' = f(t, y, *args): the state before the first step, and the next steps."""
-    method = LOOPS[name]
-    slopes = lambda y, args: RightHandSide(lambda t, y: f(t, y, *args), len(y))
-
-    def steps(s: State, t1: Any, args: tuple, control: Control) -> tuple[State, Any]:
-        forward = np.sign(t1 - s.t)
-
-        def turn(s: State, _: None) -> tuple[State, Any]:
-            going = lambda new: (new.status == RUNNING) & (new.t == s.t) & (forward * (t1 - new.t) > 0)
-            s = while_loop(going, lambda s: advance(method, slopes(s.y, args), s, t1, control), s)
-            return s, (s.t, s.y)
-
-        return scan(turn, s, None, length=_AT_ONCE)
-
-    start = lambda t0, t1, y0, args, control: begin(method, slopes(y0, args), t0, t1, y0, control)
-    return ABOVE.jitted(start), ABOVE.jitted(steps)
-
-
-def accepted_steps(
-    code: tuple[Callable, Callable], t0: float, t1: float, y0: np.ndarray, args: tuple, control: Control
-) -> tuple[np.ndarray, np.ndarray, State]:  # fmt: skip
-    """Return times and states of the accepted steps, shape (steps, n), and the last state."""
-    start, steps = code
-    s = start(t0, t1, y0, args, control)
-    times, states = [np.array([t0])], [y0[None]]
-    while s.status == RUNNING and s.t != t1:
-        s, (t, y) = steps(s, t1, args, control)
-        times.append(t)
-        states.append(y)
-    t, y = np.concatenate(times), np.concatenate(states)
-    kept = np.append(True, t[1:] != t[:-1])
-    return t[kept], y[kept], s
-
-
-@functools.lru_cache(maxsize=64)
-def _users_steps(fun: Callable, name: str, where: str) -> tuple[Callable, Callable]:
-    called = getattr(fun, "__name__", type(fun).__name__)
-    return in_steps(lambda t, y, *args: entries(fun(t, y, *args), len(y), where, called), name)
-
-
-@functools.lru_cache(maxsize=64)
-def compiled_rows(solve_ivp: Callable, fun: Callable, method: str, choices: tuple) -> Callable:
-    """Return ``rows(t0, t1, times, y0, args)``: compiled calls of ``solve_ivp``."""
-    options = {name: np.array(x) if isinstance(x, tuple) else x for name, x in choices}
-    return ABOVE.jitted(
-        lambda t0, t1, times, y0, args: solve_ivp(fun, (t0, t1), y0, method, times, args=args, **options).y.T
-    )
-
-
-def checked_control(y0: Any, t_span: Any, max_steps: int, options: dict) -> Control:
-    """Return the choices of a run; SciPy looks at them first."""
-    solver = si.RK23(lambda t, y: y, 0.0, np.asarray(y0, float), abs(t_span[1] - t_span[0]), **options)
-    return Control(solver.rtol, solver.atol, solver.max_step, options.get("first_step"), max_steps)
-
-
-def solve_in_steps(
-    fun: Callable, name: str, t_span: Any, y0: Any, args: tuple, control: Control, where: str
-) -> OptimizeResult:  # fmt: skip
-    """Solve by our own loop and return what SciPy returns."""
-    t0, t1 = [float(t) for t in t_span]
-    with _no_singular_matrix(where):
-        t, y, s = accepted_steps(_users_steps(fun, name, where), t0, t1, np.asarray(y0, float), args, control)
-    status, factored = 0 if s.t == t1 else -1, 0 if name in EXPLICIT else int(s.tried)
-    return OptimizeResult(
-        t=t, y=y.T, sol=None, t_events=None, y_events=None, status=status, success=status == 0, njev=factored,
-        nlu=factored, nfev=int(s.tried) * LOOPS[name].calls + (2 if control.first_step is None else 1),
-        message=REACHED if status == 0 else message_of(int(s.status), control),
-    )  # fmt: skip

@@ -20,8 +20,9 @@ from ...control.loops import scan
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from .functions import over_lanes
-from .native import LOOPS, accepted_steps, compiled, in_steps, message_of, stopped_early
+from .native import LOOPS, compiled, message_of, stopped_early
 from .problem import Problem, in_order
+from .recorded import accepted_steps, problem_steps
 from .runge_kutta import RUNNING, State, at
 
 __all__ = ["walk_back_steps"]
@@ -44,7 +45,7 @@ def walk_back_steps(
     if not len(times) or times[-1] == t0:
         return [cotangents.sum(1), *bars]
     s = problem.settings
-    code = problem.once("in steps", lambda: in_steps(problem.function, s.name))
+    code = problem.once("in steps", lambda: problem_steps(problem))
     t, y, last = accepted_steps(code, float(t0), float(times[-1]), y0, tuple(theta), s.control)
     if last.t != times[-1]:
         raise stopped_early(s.where, "the solver", last.t, message_of(last.status, s.control))
