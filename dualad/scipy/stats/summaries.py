@@ -6,12 +6,14 @@ A moment that is infinite, or does not exist, is the constant that SciPy gives. 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special._ufuncs as sp
+import scipy.stats as st
 
 __all__ = ["SUMMARIES", "Summary"]
 
@@ -28,8 +30,13 @@ class Summary(NamedTuple):
 
 
 _EULER, _INF, _NAN = float(np.euler_gamma), math.inf, math.nan
-_ZETA_3 = 1.2020569031595942
-_GUMBEL_SKEWNESS = 12 * math.sqrt(6) * _ZETA_3 / math.pi**3
+
+
+def _constants(name: str) -> Summary:
+    """The moments and the entropy of a distribution without shapes, as SciPy has them."""
+    original = getattr(st, name)
+    moments = functools.cache(lambda: tuple(map(float, original.stats(moments="mvsk"))))
+    return Summary(moments, functools.cache(lambda: float(original.entropy())))
 
 
 def _t_moments(df):
@@ -115,37 +122,16 @@ def _nbinom_moments(n, p):
     return n * q / p, n * q / (p * p), (2 - p) / np.sqrt(n * q), (p * p - 6 * p + 6) / (n * q)
 
 
+_WITHOUT_SHAPES = ("expon", "gumbel_l", "gumbel_r", "halfnorm", "laplace", "logistic", "norm", "rayleigh", "uniform")
+
 #: SciPy's name of a distribution -> what sums it up
 SUMMARIES = {
-    "norm": Summary(lambda: (0.0, 1.0, 0.0, 0.0), lambda: 0.5 * math.log(2 * math.pi * math.e)),
+    **{name: _constants(name) for name in _WITHOUT_SHAPES},
     "cauchy": Summary(None, lambda: math.log(4 * math.pi)),
-    "laplace": Summary(lambda: (0.0, 2.0, 0.0, 3.0), lambda: 1 + math.log(2)),
-    "logistic": Summary(lambda: (0.0, math.pi**2 / 3, 0.0, 6 / 5), lambda: 2.0),
-    "gumbel_r": Summary(lambda: (_EULER, math.pi**2 / 6, _GUMBEL_SKEWNESS, 12 / 5), lambda: _EULER + 1),
-    "gumbel_l": Summary(lambda: (-_EULER, math.pi**2 / 6, -_GUMBEL_SKEWNESS, 12 / 5), lambda: _EULER + 1),
     "t": Summary(_t_moments, _t_entropy),
     # SciPy integrates the moments over one turn; they are left to it.
     "vonmises": Summary(
         None, lambda kappa: np.log(2 * math.pi * sp.i0e(kappa)) + np.abs(kappa) - kappa * sp.i1e(kappa) / sp.i0e(kappa)
-    ),
-    "expon": Summary(lambda: (1.0, 1.0, 2.0, 6.0), lambda: 1.0),
-    "halfnorm": Summary(
-        lambda: (
-            math.sqrt(2 / math.pi),
-            1 - 2 / math.pi,
-            math.sqrt(2) * (4 - math.pi) / (math.pi - 2) ** 1.5,
-            8 * (math.pi - 3) / (math.pi - 2) ** 2,
-        ),
-        lambda: 0.5 * math.log(math.pi / 2) + 0.5,
-    ),
-    "rayleigh": Summary(
-        lambda: (
-            math.sqrt(math.pi / 2),
-            (4 - math.pi) / 2,
-            2 * (math.pi - 3) * math.sqrt(math.pi) / (4 - math.pi) ** 1.5,
-            6 * math.pi / (4 - math.pi) - 16 / (4 - math.pi) ** 2,
-        ),
-        lambda: _EULER / 2 + 1 - 0.5 * math.log(2),
     ),
     "gamma": Summary(lambda a: (a, a, 2 / np.sqrt(a), 6 / a), lambda a: a + sp.gammaln(a) + (1 - a) * sp.psi(a)),
     "chi2": Summary(
@@ -157,7 +143,6 @@ SUMMARIES = {
     "lognorm": Summary(_lognorm_moments, lambda s: 0.5 * (1 + math.log(2 * math.pi) + 2 * np.log(s))),
     "weibull_min": Summary(_weibull_moments, lambda c: -_EULER / c - np.log(c) + _EULER + 1),
     "pareto": Summary(_pareto_moments, lambda b: 1 + 1 / b - np.log(b)),
-    "uniform": Summary(lambda: (0.5, 1 / 12, 0.0, -6 / 5), lambda: 0.0),
     "beta": Summary(_beta_moments, _beta_entropy),
     "bernoulli": Summary(lambda p: _binom_moments(1, p), lambda p: sp.entr(p) + sp.entr(1 - p)),
     "binom": Summary(_binom_moments),
