@@ -156,16 +156,16 @@ class Progress:
 class Timed:
     """A context that knows how long it took; on a terminal, work of more than a second is shown while it goes on."""
 
-    __slots__ = ("_bar", "_before", "_over", "began", "seconds", "what")
+    __slots__ = ("_bar", "_before", "_over", "_quiet", "began", "seconds", "what")
 
     #: the innermost one that is shown, of any thread
     shown: Timed | None = None
 
-    def __init__(self, what: str) -> None:
-        self.what, self.seconds = what, 0.0
+    def __init__(self, what: str, quiet: bool = False) -> None:
+        self.what, self.seconds, self._quiet = what, 0.0, quiet
 
     def __enter__(self) -> Timed:
-        self.began, self._before, self._bar = time.perf_counter(), Timed.shown, Progress()
+        self.began, self._before, self._bar = time.perf_counter(), Timed.shown, Progress(quiet=self._quiet)
         if self._bar.live:
             Timed.shown, self._over = self, threading.Event()
             threading.Thread(target=self._show, daemon=True, name="dualad progress").start()

@@ -7,6 +7,8 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
+import contextvars
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ import numpy as np
 
 from ..base.arguments import replace_at
 from ..base.frames import user_level
-from ..base.garbage import no_collection
+from ..base.garbage import less_collection, no_collection
 from ..base.locks import new_lock
 from ..base.log import log
 from ..base.terminal import Timed
@@ -73,7 +75,7 @@ class CallProgram(Program):
     Its first run, and theirs, is checked if that is no more than ``most`` entries.
     """
 
-    __slots__ = ("_compiled", "_derived", "_lock", "most")
+    __slots__ = ("_compiled", "_derived", "_failed", "_lock", "_worker", "most")
 
     def __init__(self, program: Program, most: float = CHECKED) -> None:
         super().__init__(program.inputs, program.steps, program.outputs, program.name)
@@ -81,6 +83,8 @@ class CallProgram(Program):
         self._compiled: Compiled | None = None
         self._derived: dict[Any, Any] = {}
         self._lock = new_lock()
+        self._worker: threading.Thread | None = None
+        self._failed = False
 
     def __reduce__(self):
         return CallProgram, (Program(self.inputs, self.steps, self.outputs, self.name), self.most)
@@ -91,10 +95,46 @@ class CallProgram(Program):
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    with no_collection(), Timed(f"jit: compiling {self.name}, {len(self.steps):,} equations") as taken:
+                    # Beside a worker, other threads make garbage of their own, and write to the terminal.
+                    aside = threading.current_thread() is self._worker
+                    what = f"jit: compiling {self.name}, {len(self.steps):,} equations"
+                    with less_collection() if aside else no_collection(), Timed(what, aside) as taken:
                         self._compiled = _compile(self)
                     log("DAL003", "jit: `%s` compiled: %d equations, %.3g s", self.name, len(self.steps), taken.seconds)
         return self._compiled
+
+    def is_ready(self) -> bool:
+        """Whether nobody has to wait for the code; if nobody is at work on it, a thread of its own is from now on.
+
+        Where that has failed there is nothing to wait for either: who runs the program compiles it, and sees the error.
+        """
+        if self._compiled is not None or self._failed:
+            return True
+        worker = self._worker
+        if worker is None or not worker.is_alive():  # as in a fork of the process that had begun it
+            context = contextvars.copy_context()
+            worker = threading.Thread(target=context.run, args=(self._work,), name=f"jit of {self.name}")
+            self._worker = worker
+            try:
+                worker.start()
+            except RuntimeError:  # the interpreter has no threads, or no more
+                return True
+        return False
+
+    def _work(self) -> None:
+        try:
+            _ = self.compiled
+        except BaseException as error:
+            self._failed = True
+            log(
+                "DAL004",
+                "jit: compiling `%s` aside failed: %s: %s",
+                self.name,
+                type(error).__name__,
+                error,
+                error=error,
+            )
+        self._worker = None
 
     def derived(self, make: Callable, *key: Any) -> Any:
         """Return ``_callable(make(), most)`` for a key, made once (for each convention about kinks)."""

@@ -30,7 +30,7 @@ from ..core.contexts import active, in_use
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import Dual
-from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
+from ..errors import ArgumentError, ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
 from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
@@ -73,7 +73,7 @@ _RETRACED = 8
 class _Specialisation:
     """A function compiled for one signature (and, with ``specialise=True``, one path through its branches)."""
 
-    __slots__ = ("captures", "program", "results", "retraced", "traced")
+    __slots__ = ("captures", "has_entry", "program", "results", "retraced", "traced")
 
     def __init__(self, traced: Traced, reach: Reach, most: float) -> None:
         self.traced = traced
@@ -84,7 +84,7 @@ class _Specialisation:
             [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
         )
         self.captures = Captures(reach, traced.hidden, derived)
-        self.retraced = 0
+        self.retraced, self.has_entry = 0, False
 
     def run(self, arrays: Sequence) -> tuple:
         """Run it on plain arrays."""
@@ -145,11 +145,12 @@ class Jitted(HasFront):
     """
 
     def __init__(
-        self, f: Callable, static_argnums: Any, static_argnames: Any, specialise: bool, check: bool | int = True
-    ) -> None:
+        self, f: Callable, static_argnums: Any, static_argnames: Any, specialise: bool, check: bool | int = True,
+        wait: bool = True,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, f, updated=())
-        self.f, self.specialise = f, specialise
-        self._options = (static_argnums, static_argnames, specialise, check)
+        self.f, self.specialise, self._waits = f, specialise, wait
+        self._options = (static_argnums, static_argnames, specialise, check, wait)
         self._most = _most_entries(check)
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
         self._sees_order = takes_any_keyword(f)
@@ -265,7 +266,6 @@ class Jitted(HasFront):
         if key in self._uncompiled:
             return self.f(*args, **kwargs)
         spec, out = self._find(key, given)
-        is_new = spec is None
         if spec is None:
             try:
                 spec = self._specialise(given, key)
@@ -273,6 +273,8 @@ class Jitted(HasFront):
                 if any([_is_batched(x) for x in tracers]):  # vmap can run the lanes in groups that agree
                     return self.f(*args, **kwargs)
                 raise
+        if not self._waits and not spec.program.is_ready():
+            return self.f(*args, **kwargs)
         traced = spec.traced
         if tracers or traced.captured:  # one operator of the transform
             if tracers and traced.written:
@@ -288,7 +290,8 @@ class Jitted(HasFront):
             if traced.unsure:
                 spec.check(out)
         result = self._finish(spec, out, given.given)
-        if is_new and not tracers and key not in self._uncompiled:
+        if not spec.has_entry and not tracers and key not in self._uncompiled:
+            spec.has_entry = True
             self._add_entry(spec, args, kwargs)
         return result
 
@@ -495,7 +498,7 @@ def _is_batched(x: Any) -> bool:
 @overload
 def jit(
     f: Callable[Args, Any], *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    specialise: bool = False, check: bool | int = True,
+    specialise: bool = False, check: bool | int = True, wait: bool = True,
 ) -> Jitted: ...  # fmt: skip
 
 
@@ -506,12 +509,13 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     specialise: bool = False,
     check: bool | int = True,
+    wait: bool = True,
 ) -> Callable[[Callable[Args, Any]], Jitted]: ...
 
 
 def jit(
     f: Callable | None = None, *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    specialise: bool = False, check: bool | int = True,
+    specialise: bool = False, check: bool | int = True, wait: bool = True,
 ) -> Any:  # fmt: skip
     """Compile a function: traced once for each signature of its arguments, then run without dualad in between.
 
@@ -532,6 +536,9 @@ def jit(
     check : bool or int
         Whether the first call of each signature is compared with the function's program run by NumPy. With a number it
         is, unless that reads and computes more entries than this; ``True`` is two million.
+    wait : bool
+        Whether a first call waits for the code. Without it a thread compiles, and calls run ``f`` itself until the code
+        is there; the first call still traces. Not with ``specialise``.
 
     Returns
     -------
@@ -545,7 +552,8 @@ def jit(
     NotRepeatableError
         If ``f`` computes something else the second time: random numbers, the time.
     ArgumentError, ArgumentTypeError
-        If static arguments are named that ``f`` does not have, or that can't be hashed.
+        If static arguments are named that ``f`` does not have, or that can't be hashed; if ``wait=False`` meets
+        ``specialise=True``.
 
     Notes
     -----
@@ -567,7 +575,14 @@ def jit(
     """
     if f is None:
         return lambda f: jit(
-            f, static_argnums=static_argnums, static_argnames=static_argnames, specialise=specialise, check=check
-        )
+            f, static_argnums=static_argnums, static_argnames=static_argnames, specialise=specialise, check=check,
+            wait=wait,
+        )  # fmt: skip
     check_callable(f, "jit")
-    return Jitted(f, static_argnums, static_argnames, specialise, check)
+    if specialise and not wait:
+        raise ArgumentError(
+            "jit: wait=False with specialise=True.",
+            "which of the compiled paths a call takes is seen when they run, so a call has to wait for them",
+            "leave one of the two out, or choose with np.where or dualad.cond in place of `if`",
+        )
+    return Jitted(f, static_argnums, static_argnames, specialise, check, wait)
