@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import types
+import warnings
 import weakref
 import zlib
 from collections.abc import Callable
@@ -164,7 +165,9 @@ def state_of(thing: Any) -> tuple:
     if isinstance(thing, types.GeneratorType):
         frame = thing.gi_frame
         return (MISSING,) if frame is None else (frame.f_lasti, items_of(frame.f_locals))
-    return _flat(thing.__reduce_ex__(2))
+    with warnings.catch_warnings():  # of Python 3.12 and 3.13, which still let iterators say how far they are
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _flat(thing.__reduce_ex__(2))
 
 
 def _flat(state: Any) -> tuple:

@@ -16,7 +16,7 @@ from .arguments import function, operand
 
 def _overridable(name: str) -> list:
     """Return a function of ``np.polynomial.polynomial`` if this release of NumPy lets it be overridden."""
-    candidate = getattr(np.polynomial.polynomial, name)
+    candidate = getattr(np.polynomial.polynomial, name, None)
     return [candidate] if hasattr(candidate, "_implementation") else []
 
 
@@ -35,3 +35,15 @@ def polygrid2d(x: Array, y: Array, c: Any) -> Array:
     x, y, c = operand(x), operand(y), operand(c)
     left, right = _powers(np.ravel(x), c.shape[0]), _powers(np.ravel(y), c.shape[1])
     return np.reshape(np.einsum("ai,bj,ij->ab", left, right, c), np.shape(x) + np.shape(y))
+
+
+@function(*_overridable("polyvalnd"), kind="composite")
+def polyvalnd(pts: Any, c: Any) -> Array:
+    points, value = [operand(x) for x in pts], operand(c)
+    shape = np.shape(points[0])
+    value = np.reshape(value, value.shape + (1,) * len(shape))  # what the coefficients multiply comes last
+    for x in points:
+        n, *rest = value.shape[: value.ndim - len(shape)]
+        powers = np.reshape(np.moveaxis(_powers(x, n), -1, 0), (n, *(1,) * len(rest), *shape))
+        value = np.sum(value * powers, axis=0)
+    return value

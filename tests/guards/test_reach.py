@@ -362,6 +362,7 @@ def arrays() -> dict:
 CASES = {name: family for family in (attributes, containers, surroundings, arrays) for name in family()}
 
 
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype) on a NumPy array:DeprecationWarning")
 @pytest.mark.parametrize("native", ["1", "0"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_changes_is_read_anew(name: str, native: str, monkeypatch: pytest.MonkeyPatch) -> None:

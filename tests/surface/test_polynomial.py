@@ -173,3 +173,17 @@ def test_sums_with_poly1d_keep_leading_coefficients_that_are_zero_now():
         np.testing.assert_array_equal(value, [[2.0, 4.0], [1.0, 2.0]])
     z = x + 1j
     np.testing.assert_array_equal(da.jvp(lambda z: np.polyadd(z, [z[0], 1.0]), (z,), (z,))[1], [2 * z[0], z[1]])
+
+
+@pytest.mark.skipif(not hasattr(polynomial, "polyvalnd"), reason="NumPy 2.5 has it first")
+def test_polyvalnd_is_that_of_the_plain_array() -> None:
+    rng = np.random.default_rng(0)
+    points, c = rng.normal(size=(3, 4)), rng.normal(size=(2, 3, 2))
+    powers = [np.stack([x**k for k in range(n)]) for x, n in zip(points, c.shape, strict=True)]
+    expected = np.einsum("ijk,ip,jp,kp->p", c, *powers)
+    assert np.allclose(da.jvp(lambda x: polynomial.polyvalnd(x, c), (points,), (points,))[0], expected)
+    slope = da.jacfwd(lambda x: polynomial.polyvalnd(x, c))(points)
+    step = 1e-6 * np.eye(12)[5].reshape(3, 4)
+    difference = (polynomial.polyvalnd(points + step, c) - polynomial.polyvalnd(points - step, c)) / 2e-6
+    assert np.allclose(slope[:, 1, 1], difference, atol=1e-8)
+    assert np.allclose(da.jacrev(lambda x: polynomial.polyvalnd(x, c))(points), slope)

@@ -190,7 +190,7 @@ def eig(
 
 
 @mirrors(sl.eigvals)
-def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
+def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False, *, overwrite_b=False):
     """Compute eigenvalues, of complex dtype; of a generalized problem those of b⁻¹ a, so b must be regular."""
     if homogeneous_eigvals:
         raise UnsupportedError(

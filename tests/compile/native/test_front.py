@@ -230,6 +230,7 @@ def test_what_is_bound_to_another_object_is_seen() -> None:
     agree(fast, f, X)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype) on a NumPy array:DeprecationWarning")
 def test_a_captured_array_that_is_resized_or_relaid(front: str) -> None:
     array = np.ones((2, 3))
     order = np.arange(6)
