@@ -7,7 +7,7 @@ plain NumPy, and dispatch decides what it runs on.
 
 # fmt: off
 from . import (  # noqa: F401, I001 - for what importing them does
-    arithmetic, choice, contraction, determinant, elementary, factorization, fourier, indexing, joining, norms,
+    arithmetic, choice, contraction, determinant, elementary, factorization, fourier, indexing, joining,
     polynomial, reductions, scans, shaping, sorting, spectral,
 )
 # fmt: on

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..base.frames import public
 from ..errors import ArgumentError, ArgumentTypeError
-from .executors import class_names, has_lost_a_worker
+from .driver import class_names, has_lost_a_worker
 
 __all__ = ["KilledEveryTimeError", "Resilient", "resilient"]
 

@@ -19,8 +19,7 @@ from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index
 from ..ops.kinds import is_finite
-from ..ops.norms import vector_norm
-from ..ops.reductions import reduced_shape
+from ..ops.reductions import reduced_shape, vector_norm
 from ..ops.shaping import stop_gradient
 from .arguments import (
     UNSET,

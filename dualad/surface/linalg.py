@@ -1,6 +1,6 @@
 """The functions of ``numpy.linalg``.
 
-Not for: their rules (``ops/factorization.py``, ``ops/determinant.py``, ``ops/spectral.py``, ``ops/norms.py``).
+Not for: their rules (``ops/factorization.py``, ``ops/determinant.py``, ``ops/spectral.py``, ``ops/reductions.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.linalg import LinAlgError
 from ..core.aval import Array, Axis
 from ..errors import UnsupportedError
 from ..memory.memory import in_order
-from ..ops import determinant, factorization, norms, spectral
+from ..ops import determinant, factorization, reductions, spectral
 from .arguments import (
     UNSET,
     array_operand,
@@ -373,12 +373,12 @@ def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):
         return np.sum((x != 0).astype(np.zeros((), x.dtype).real.dtype), axis=axes, keepdims=keepdims)
     if ord == 1:
         return np.sum(np.abs(x), axis=axes, keepdims=keepdims)
-    return _restore_axes(norms.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)
+    return _restore_axes(reductions.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)
 
 
 def _matrix_norm(x, ord, axes: tuple[int, int], keepdims: bool):
     if ord in (None, "fro", "f"):
-        return _restore_axes(norms.vector_norm(x, ord=2, axes=axes), x, axes, keepdims)
+        return _restore_axes(reductions.vector_norm(x, ord=2, axes=axes), x, axes, keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         row, column = axes if abs(ord) == 1 else axes[::-1]
         sums = np.sum(np.abs(x), axis=row, keepdims=True)

@@ -10,7 +10,7 @@ import pytest
 
 import dualad as da
 from dualad.errors import WorkerLostError
-from dualad.scale.executors import identify_executor
+from dualad.scale.driver import identify_executor
 
 loky = pytest.importorskip("loky", reason="pip install loky")
 
