@@ -421,12 +421,13 @@ def test_refusals(options: dict, words: str) -> None:
 
 
 def test_what_is_left_to_scipy_under_jit() -> None:
-    """Complex states, and states that are too large for one loop; SciPy's implicit methods say so."""
+    """Complex states, of which a note says why, and states that are too large for one loop."""
+    turn = lambda k: solve_ivp(lambda t, y: 1j * k * y, (0.0, 1.0), [1.0 + 0j], rtol=1e-8, atol=1e-8).y[0, -1].real
+    with pytest.warns(PerformanceNote, match="its two parts"):
+        assert da.jit(turn)(0.5) == pytest.approx(np.cos(0.5), rel=1e-6)
+    many = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(400), rtol=1e-8, atol=1e-8).y[0, -1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        turn = lambda k: solve_ivp(lambda t, y: 1j * k * y, (0.0, 1.0), [1.0 + 0j], rtol=1e-8, atol=1e-8).y[0, -1].real
-        assert da.jit(turn)(0.5) == pytest.approx(np.cos(0.5), rel=1e-6)
-        many = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(400), rtol=1e-8, atol=1e-8).y[0, -1]
         assert da.jit(da.grad(many))(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-6)
 
 
@@ -437,3 +438,31 @@ def test_a_global_that_changes_is_read_again() -> None:
     held["k"] = 2.0
     second = solve_ivp(f, (0.0, 1.0), [1.0], solver="native", rtol=1e-8, atol=1e-8).y[0, -1]
     np.testing.assert_allclose([first, second], np.exp([-1.0, -2.0]), rtol=1e-6)
+
+
+def perceptron(p, sensitivity="auto", method="RK45", tol=1e-6, **options):
+    """The square of the end of a small network's trajectory: 80 weights."""
+    f = lambda t, y: p[:40].reshape(2, 20) @ np.tanh(p[40:80].reshape(20, 2) @ y)
+    options = {"rtol": tol, "atol": tol, "sensitivity": sensitivity, **options}
+    return np.sum(solve_ivp(f, (0.0, 2.0), [1.0, 0.3], method, **options).y[:, -1] ** 2)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Rodas5P"])
+def test_many_numbers_take_the_adjoint_of_the_steps(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the loop is compiled: as exact as forward mode is, and without a step of SciPy's."""
+    p = np.random.default_rng(0).normal(size=80) / 3
+    exact = da.jit(da.grad(lambda p: perceptron(p, "forward", tol=1e-11)))(p)
+    monkeypatch.setattr(trajectories, "walk_back", lambda *_: pytest.fail("the adjoint equation is not solved"))
+    found = da.jit(da.grad(lambda p: perceptron(p, "auto", method)))(p)
+    np.testing.assert_allclose(found, exact, atol=2e-5 * np.max(abs(exact)))
+    np.testing.assert_allclose(da.jit(da.grad(lambda p: perceptron(p, "steps", method)))(p), found, rtol=1e-9)
+
+
+def test_many_numbers_of_a_function_that_branches_on_values() -> None:
+    """It can't be written down, so the adjoint equation is solved, by SciPy."""
+    f = lambda t, y, p: -p @ p * y if y[0] > 0.1 else -y
+    end = lambda p: solve_ivp(f, (0.0, 1.0), [1.0], args=(p,), rtol=1e-8, atol=1e-8).y[0, -1]
+    p = np.full(60, 0.1)
+    with pytest.warns(PerformanceNote, match="branches|truth value"):
+        found = da.jit(da.grad(end))(p)
+    np.testing.assert_allclose(found, -2 * p * np.exp(-0.6), rtol=1e-5)

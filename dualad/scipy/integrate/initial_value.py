@@ -29,7 +29,7 @@ from .events import Asked, Watch, check_crossings, event_list, event_times, stop
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
 from .native import LOOPS, OURS, REACHED, is_solvable, note_scipys_loop
 from .own_times import OwnTimes
-from .problem import IMPLICIT, Problem, Settings, check_run, check_start, solver_of
+from .problem import Problem, Settings, check_run, check_start, solver_of
 from .recorded import checked_control, compiled_rows, run_to_events, solve_in_steps
 from .trajectories import ivp
 
@@ -89,8 +89,8 @@ def solve_ivp(
         exact Jacobian) run in our own loop.
     sensitivity : {"auto", "forward", "adjoint", "steps"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
-        takes the first for up to 50 numbers. ``"steps"`` differentiates in both modes what a compiled method did, its
-        step sizes held: the result, and not the solution, to rounding.
+        takes the first for up to 50 numbers, and for more ``"steps"`` where the loop is compiled. That differentiates
+        in both modes what a compiled method did, its step sizes held: the result, and not the solution, to rounding.
     sens_tol : {"all", "state"}
         Whether the errors of the tangents are controlled, or they take the steps of the state.
     require_success : bool
@@ -208,7 +208,7 @@ class _Call:
         if settings.name in LOOPS and self.is_staged:
             self.settings = settings = settings._replace(native=True)
         self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
-        if self.is_staged and settings.name in IMPLICIT and not settings.native:
+        if self.is_staged and (settings.name not in LOOPS or aval_of(y0).dtype.kind == "c"):
             note_scipys_loop(self.problem)
         self.watch = Watch(self.problem, self.functions, self.crossings, self.find)
 

@@ -113,14 +113,14 @@ def no_singular_matrix(where: str) -> Iterator[None]:
 
 
 def note_scipys_loop(problem: Any) -> None:
-    """Note that a program calls back SciPy's loop for a stiff method."""
-    warnings.warn(
-        f"{problem.settings.where}: compiled code calls SciPy's loop back for method={problem.settings.name!r}, whose"
-        " steps branch on values\n  method='Rodas5P' is one for stiff problems, and its loop is machine code: a hundred"
-        " times faster",
-        PerformanceNote,
-        stacklevel=user_level(),
-    )
+    """Note that a program calls back SciPy's loop, for its own method or for a complex state."""
+    where, name = problem.settings.where, problem.settings.name
+    what, why = f"method={name!r}", "whose steps branch on values"
+    instead = "method='Rodas5P' is one for stiff problems, and its loop is machine code"
+    if name in LOOPS:
+        what, why, instead = "a complex y0", "where machine code is of real numbers", "write the state as its two parts"
+    text = f"{where}: compiled code calls SciPy's loop back for {what}, {why}\n  {instead}: a hundred times faster"
+    warnings.warn(text, PerformanceNote, stacklevel=user_level())
 
 
 def written_down(problem: Any, function: Callable, arrays: Sequence) -> Any:
