@@ -9,6 +9,7 @@ a plain ``if`` and ``while`` do.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,14 +19,14 @@ import optree
 from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.tree import leaf_names, treedef_outline
-from ..core.aval import Aval, aval_of, is_weak, result_dtype
+from ..core.aval import Aval, aval_of, is_inexact, is_weak, result_dtype
 from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.level import escaped
 from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer, beneath, is_python_number, layers, python_number
 from ..dual import Dual
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
+from ..errors import ArgumentError, ArgumentTypeError, ConvergenceError, DtypeError, ShapeError, TreeError
 from ..memory.memory import unshared
 from ..rules.calls import partition
 from ..surface.leaves import output_leaves
@@ -35,6 +36,7 @@ from .carry import Carry, as_dtype, fresh, signature
 from .control_ops import switch as switch_op
 from .control_ops import switch_linearly
 from .control_ops import while_loop as while_op
+from .scan import scan as scan_op
 from .subprograms import StagedBody, captured_inputs, output_avals, permute_inputs, stage
 
 __all__ = [
@@ -288,7 +290,7 @@ def linear_arguments(args: Sequence) -> list[bool]:
 
 
 @public
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
+def while_loop(cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: int | None = None) -> Any:
     """Call a function on its own result while a condition holds.
 
     Parameters
@@ -299,19 +301,24 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
         ``body_fun(carry) -> carry``, of the same structure, shapes and dtypes.
     init : tree of arrays
         The first carry. Its arrays are never written to.
+    max_steps : int, optional
+        The most steps. A traced program then has reverse mode, and holds what it needs of so many steps.
 
     Returns
     -------
     tree
-        The first carry for which the condition does not hold.
+        The first carry for which the condition does not hold; in a program that has taken ``max_steps`` before, NaN in
+        place of its floating and complex numbers.
 
     Raises
     ------
     TreeError, ShapeError, DtypeError
         If the carry changes its structure, a shape or a dtype.
     RuleMissingError
-        In reverse mode through a loop in a traced program whose number of steps depends on traced values; use
-        :func:`fori_loop` or :func:`scan`.
+        In reverse mode through a loop without ``max_steps`` in a traced program whose number of steps depends on traced
+        values.
+    ConvergenceError
+        If the condition holds after ``max_steps``, where values are known.
 
     Notes
     -----
@@ -328,23 +335,34 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     """
     check_callable(cond_fun, "while_loop", "cond_fun")
     check_callable(body_fun, "while_loop", "body_fun")
+    if not (max_steps is None or (is_python_number(max_steps) and max_steps == int(max_steps) >= 1)):
+        raise ArgumentError(
+            f"while_loop: max_steps={max_steps!r}.", "it is a number of steps, 1 or more", "pass max_steps=100"
+        )
     carry = Carry(init, "while_loop")
     values = carry.start()
     if is_traced(values) and not _is_linearized(values):
-        return _staged_while(cond_fun, body_fun, carry, values)
-    while True:
+        return _staged_while(cond_fun, body_fun, carry, values, max_steps)
+    for taken in itertools.count():
         going = decider(cond_fun(carry.tree(values)), "while_loop: what cond_fun returned")
         known = known_values(going)
         if known is None:
-            return _staged_while(cond_fun, body_fun, carry, values)
+            return _staged_while(cond_fun, body_fun, carry, values, max_steps and max_steps - taken)
         if not known.any():
-            return carry.tree(values)
+            break
+        if taken == max_steps:
+            raise ConvergenceError(
+                f"while_loop: the condition still holds after {max_steps} steps, which is max_steps.",
+                "what would be returned is not what the loop is to find",
+                "pass a larger max_steps, or count the steps in the carry and end at a number of them",
+            )
         if known.all():
             values = carry.accept(body_fun(carry.tree(values)))
         else:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of lanes that are done
                 new = carry.accept(body_fun(carry.tree([unshared(x) for x in values])))
             values = [np.where(going, a, b) for a, b in zip(new, values, strict=True)]
+    return carry.tree(values)
 
 
 def _is_linearized(values: Sequence) -> bool:
@@ -352,8 +370,10 @@ def _is_linearized(values: Sequence) -> bool:
     return any([type(x) is Dual and x.level.linearizing for value in values for x in layers(value)])
 
 
-def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list):
+def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list, most: int | None):
     carry.avals = [signature(x) for x in values]
+    if most is not None:
+        return _bounded_while(cond_fun, body_fun, carry, values, most)
     body, values = staged_body(carry, values, lambda tree: (body_fun(tree), None), [], body_fun)
     test = stage(
         lambda *flat: decider(cond_fun(carry.tree(flat)), "while_loop: what cond_fun returned"),
@@ -368,6 +388,28 @@ def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: 
         "constants": (len(test.captured), len(body.captured)),
     }
     return carry.tree(bind(while_op, (*test.captured, *body.captured, *values), params))
+
+
+def _bounded_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list, most: int) -> Any:
+    """Take steps in a scan, those that are left once the condition fails without doing anything."""
+    going = lambda tree: decider(cond_fun(tree), "while_loop: what cond_fun returned")
+
+    def step(tree: Any) -> tuple:
+        taken = lambda *flat: carry.accept(body_fun(carry.tree(flat)))
+        same = lambda *flat: [as_dtype(x, a.dtype) for x, a in zip(flat, carry.avals, strict=True)]
+        return carry.tree(cond(going(tree), taken, same, *carry.accept(tree))), None
+
+    body, values = staged_body(carry, values, step, [], body_fun)
+    args, k, c = [*body.captured, *values], len(values), len(body.captured)
+    if any(linear_arguments(args)):  # the body reads a value of a program that must be linear in it
+        out = values
+        for _ in range(most):
+            out = carry.accept(step(carry.tree(out))[0])
+    else:
+        counts = {"length": most, "reverse": False, "counts": (c, k, 0, 0), "linear": False}
+        out = bind(scan_op, args, {"body": _capture_first(body, k), **counts})
+    left = going(carry.tree(out))
+    return carry.tree([np.where(left, np.nan, x) if is_inexact(x.dtype) else x for x in out])
 
 
 def name_of(f: Callable) -> str:

@@ -437,8 +437,8 @@ def _no_while_transpose(ct, *args, test, body, constants):
     raise RuleMissingError(
         "reverse mode met a while_loop in a traced program, whose number of steps is not known when it is written.",
         "running it backwards takes the values of every step, and their number has no bound",
-        "use dualad.fori_loop or dualad.scan with a fixed number of steps, forward mode (jvp, jacfwd), or reverse mode"
-        " without trace, where the loop is a Python loop",
+        "pass while_loop(..., max_steps=1000), use dualad.fori_loop or dualad.scan with a fixed number of steps,"
+        " forward mode (jvp, jacfwd), or reverse mode without trace, where the loop is a Python loop",
     )
 
 

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, DtypeError, NotLinearError, OutputError, ShapeError, TreeError
+from dualad.errors import (
+    ArgumentError,
+    ConvergenceError,
+    DtypeError,
+    NotLinearError,
+    OutputError,
+    ShapeError,
+    TreeError,
+)
 from dualad.program.check import check
 from tests.compose import zoo
 from tests.compose.words import WORDS, expected, found
@@ -500,3 +508,51 @@ def test_a_counter_that_never_counts_reads_nothing(wrap) -> None:
     f = wrap(lambda x: da.fori_loop(0, 0, lambda i, c: c + x[i], 0.5 * x[0]))
     assert f(np.array([3.0, 4.0])) == 1.5
     assert wrap(lambda x: da.fori_loop(0, x.size, lambda i, c: c + x[i], 0.0))(np.zeros(0)) == 0.0
+
+
+# ── while_loop with a bound ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def cube_root(a, most=60):
+    unfinished = lambda x: np.abs(x**3 - a) > 1e-12
+    return da.while_loop(unfinished, lambda x: x - (x**3 - a) / (3 * x**2), a, max_steps=most)
+
+
+def growth(a):
+    """An integer and a Python number in the carry, an array, and a step that is a pole once the loop is done."""
+
+    def step(c):
+        return c[0] + 1, c[1] * 1.5 + 0.1 * np.sum(a), np.sqrt(6.0 - c[1]) * c[2] + a
+
+    n, total, x = da.while_loop(lambda c: c[1] < 5.0, step, (0, 1.0, 0.0 * a), max_steps=9)
+    return n * total + np.sum(x**2)
+
+
+@pytest.mark.parametrize(("f", "x"), [(cube_root, 8.0), (growth, np.array([0.3, 0.4])), (growth, np.array([2.0, 4.0]))])
+def test_bounded_loops_have_reverse_mode_in_programs(f, x) -> None:
+    """Against the Python loop that the same function is where values are known."""
+    value, gradient, hessian = f(x), da.grad(f)(x), da.hessian(f)(x)
+    for compiled in (da.jit, lambda f: da.trace(f, x)):
+        np.testing.assert_allclose(compiled(f)(x), value)
+        for transform in (da.grad, da.jacfwd, da.jacrev):
+            np.testing.assert_allclose(compiled(transform(f))(x), gradient, rtol=1e-12)
+        np.testing.assert_allclose(compiled(da.hessian(f))(x), hessian, rtol=1e-10)
+    lanes = np.stack([x, 1.3 * x, 0.2 * x])
+    np.testing.assert_allclose(da.jit(da.vmap(da.grad(f)))(lanes), [da.grad(f)(row) for row in lanes], rtol=1e-12)
+
+
+def test_a_bound_that_is_reached() -> None:
+    steps = 7
+    while np.isnan(da.jit(lambda a: cube_root(a, steps))(8.0)):
+        with pytest.raises(ConvergenceError, match=f"after {steps} steps"):
+            cube_root(8.0, steps)
+        steps += 1
+    assert da.jit(lambda a: cube_root(a, steps))(8.0) == cube_root(8.0, steps) == pytest.approx(2.0)
+    lanes = da.jit(da.vmap(lambda a: cube_root(a, steps)))(np.array([8.0, 1e60]))
+    np.testing.assert_allclose(lanes, [2.0, np.nan])
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, "many"])
+def test_a_bound_that_is_no_number_of_steps(most) -> None:
+    with pytest.raises(ArgumentError, match="1 or more"):
+        cube_root(8.0, most)
