@@ -112,16 +112,13 @@ class Runner:
 
     def _plan(self, program: Program) -> _Plan:
         steps, constants = [], dict[Any, Known]()
-        numbers: dict[tuple, tuple[int, bool]] = {}  # by aval's id: the program holds it meanwhile
         for step in live_steps(_inlined(program), program.outputs):
             op, args, params, outs = step
-            short = None if params or len(outs) != 1 else (op, id(outs[0].aval))
-            found = numbers.get(short) if short else None
-            if found is None:
-                found = self._number(op, params, [v.aval for v in outs])
-                if short:
-                    numbers[short] = found
-            number, is_plain = found
+            found = None
+            if len(outs) == 1 and not params:  # as `_number` does, a call and two lists less
+                aval = outs[0].aval
+                found = self._numbers.get((op, aval.shape, aval.dtype, aval.weak))
+            number, is_plain = found or self._number(op, params, [v.aval for v in outs])
             given = [a for a in args if type(a) is not Variable]
             if given and is_plain:
                 known = {id(a): self.names.constant(a) for a in given}
