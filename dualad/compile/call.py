@@ -154,7 +154,7 @@ def _compile(program: CallProgram) -> Compiled:
     if len(program.steps) > _PATIENT:
         count = len(program.steps)
         warnings.warn(
-            f"jit: `{program.name}` is {count:,} equations, and compiling it takes about {count * _EACH:.0f} s, once; a"
+            f"jit: `{program.name}` is {count:,} equations, and compiling it takes up to {count * _EACH:.0f} s, once; a"
             " loop of Python is written down turn by turn. Write it as dualad.scan or dualad.fori_loop, whose code does"
             " not grow with the number of turns",
             PerformanceNote,
