@@ -43,8 +43,8 @@ import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
-    "beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_density", "student_integral",
-    "student_shape",
+    "beta_density", "beta_integral", "gamma_density", "gamma_integral", "gauss_legendre", "student_density",
+    "student_integral", "student_shape",
 ]  # fmt: skip
 
 _BERNOULLI = sp_bernoulli(20)[2::2].tolist()
@@ -143,7 +143,7 @@ def _product_less(x, y, z):
 # ── the quadrature ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _gauss_legendre(count: int):
+def gauss_legendre(count: int):
     """Return nodes and weights on [0, 1]: NumPy's, which lose digits near the ends, after Newton's steps.
 
     The derivative of the polynomial is n (Pₙ₋₁ − z Pₙ)/(1 − z²), the weight 2/((1 − z²) Pₙ′²).
@@ -165,7 +165,7 @@ def _stretched(rule, stretch: float):
     return np.expm1(stretch * nodes) / whole, weights * np.exp(stretch * nodes[:, 0]) * (stretch / whole)
 
 
-_EVEN = _gauss_legendre(36)
+_EVEN = gauss_legendre(36)
 _STRETCHED = _stretched(_EVEN, 2.0)
 
 

@@ -1,7 +1,7 @@
-"""Derivatives in the shapes of incomplete gamma and beta functions, and in the order of Bessel functions, as operators.
+"""Derivatives in shapes of incomplete gamma and beta functions, orders of Bessel functions, … as operators.
 
 They have rules of every order. Loaded with ``special.py``. Not for: how they are computed (``incomplete.py``,
-``bessel_orders.py``), or the ufuncs that are made of them (``distributions.py``, ``special.py``).
+``bessel_orders.py``, ``hypergeometric.py``), or the ufuncs that are made of them (``distributions.py``, …).
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from . import bessel_orders, incomplete
+from . import bessel_orders, hypergeometric, incomplete
 from .choice import nowhere, where
 from .kinds import add_tangents, broadcast_tangent, elementwise, scale
 from .samples import Domain, anywhere, between, elementwise_samples, positive
 
-__all__ = ["bessel_order", "beta_density", "beta_integral", "gamma_density", "gamma_integral", "student_shape"]
+__all__ = [
+    "HYPERGEOMETRIC", "bessel_order", "beta_density", "beta_integral", "gamma_density", "gamma_integral", "of_shapes",
+    "student_shape",
+]  # fmt: skip
 
 
-def _operator(name: str, function: Callable, rule: Callable, domains: tuple[Domain, ...], params: Sequence[dict]):
+def of_shapes(name: str, function: Callable, rule: Callable, domains: tuple[Domain, ...], params: Sequence[dict]):
     """Declare a function of entries, computed in double precision; ``rule`` gives its partial derivatives."""
 
     def impl(*arguments, **params):
@@ -70,10 +73,10 @@ def _gamma_density_rule(a, x, *, order: int):
 
 
 _shapes = positive(), positive()
-gamma_integral = _operator(
+gamma_integral = of_shapes(
     "gamma_integral", incomplete.gamma_integral, _gamma_integral_rule, _shapes, [{"order": 1}, {"order": 2}]
 )
-gamma_density = _operator(
+gamma_density = of_shapes(
     "gamma_density", incomplete.gamma_density, _gamma_density_rule, _shapes, [{"order": 0}, {"order": 1}]
 )
 
@@ -144,11 +147,11 @@ def _orders(*wanted: tuple[int, int, str]) -> list[dict]:
 
 
 _point = positive(), positive(), between(0.1, 0.9)
-beta_integral = _operator(
+beta_integral = of_shapes(
     "beta_integral", _in_order(incomplete.beta_integral), _beta_integral_rule, _point,
     _orders((1, 0, "x"), (1, 1, "odds"), (1, 0, "ratio"), (0, 1, "ratio")),
 )  # fmt: skip
-beta_density = _operator(
+beta_density = of_shapes(
     "beta_density", _in_order(incomplete.beta_density), _beta_density_rule, _point,
     _orders((0, 0, "x"), (1, 0, "x"), (0, 1, "odds"), (1, 1, "log")),
 )  # fmt: skip
@@ -177,21 +180,21 @@ def _student_shape_rule(df, t):
     )
 
 
-student_integral = _operator(
+student_integral = of_shapes(
     "student_integral", incomplete.student_integral,
     lambda b, root, *, order: (
         lambda: student_integral(b, root, order=order + 1), lambda: student_density(b, root, order=order)
     ),
     (positive(), anywhere()), [{"order": 1}, {"order": 2}],
 )  # fmt: skip
-student_density = _operator(
+student_density = of_shapes(
     "student_density", incomplete.student_density,
     lambda b, root, *, order: (
         lambda: student_density(b, root, order=order + 1), lambda: _student_density_along(b, root, order)
     ),
     (positive(), anywhere()), [{"order": 0}, {"order": 1}],
 )  # fmt: skip
-student_shape = _operator(
+student_shape = of_shapes(
     "student_shape", incomplete.student_shape, _student_shape_rule, (positive(), anywhere()), [{}]
 )
 
@@ -213,7 +216,30 @@ def _bessel_rule(v, x, *, kind: str, order: int):
     return lambda: f(v, order + 1), (lambda: along() + same * f(v)) if same else along
 
 
-bessel_order = _operator(
+bessel_order = of_shapes(
     "bessel_order", bessel_orders.order_derivative, _bessel_rule, (between(0.4, 2.2), positive()),
     [{"kind": k, "order": n} for k, n in (("jv", 1), ("yv", 2), ("ive", 1), ("kv", 1), ("kve", 2), ("hankel1e", 1))],
 )  # fmt: skip
+
+
+# ── hypergeometric functions, of an order in each parameter and in z ─────────────────────────────────────────────
+
+
+def _hypergeometric(name: str, *orders: tuple[int, ...]) -> Callable:
+    """Declare the derivatives of a function with one parameter fewer than its orders are long."""
+
+    def rule(*given, order: tuple[int, ...]):
+        more = lambda i: (*order[:i], order[i] + 1, *order[i + 1 :])
+        return [lambda i=i: op(*given, order=more(i)) for i in range(len(given))]
+
+    domains = (*[positive()] * (len(orders[0]) - 1), between(-0.8, 0.8))
+    op = of_shapes(name, hypergeometric.hypergeometric_derivative, rule, domains, [{"order": n} for n in orders])
+    return op
+
+
+#: the number of parameters → the operator
+HYPERGEOMETRIC = {
+    1: _hypergeometric("hyp0f1_derivative", (1, 0), (2, 1)),
+    2: _hypergeometric("hyp1f1_derivative", (1, 0, 0), (1, 1, 1)),
+    3: _hypergeometric("hyp2f1_derivative", (0, 1, 0, 0), (1, 0, 1, 1)),
+}

@@ -21,7 +21,7 @@ from . import distributions  # noqa: F401 - for what importing it declares
 from .choice import nowhere, where
 from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, integers, positive
-from .shape_parameters import bessel_order
+from .shape_parameters import HYPERGEOMETRIC, bessel_order
 from .special_kinds import no_rule, special, special_tuple
 from .zeta import polygamma
 
@@ -209,6 +209,17 @@ special(
 _orders = between(0.4, 2.2)
 
 
+def _of_real(name: str, argument: str, rule: Callable) -> Callable:
+    """Refuse a complex z, the last argument, to a derivative in a parameter."""
+
+    def partial(*given):
+        if aval_of(given[-2]).dtype.kind == "c":
+            raise no_rule(name, argument, "z is complex here, and the formula that is used holds for real z")
+        return rule(*given)
+
+    return partial
+
+
 def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False) -> None:
     """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
     rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
@@ -220,11 +231,7 @@ def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False)
             raise no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
         return rule(v, z, out)
 
-    def along_v(v, z, out):
-        if aval_of(z).dtype.kind == "c":
-            raise no_rule(name, "v", "z is complex, and the integral that is used is one for real z")
-        return bessel_order(v, z, kind=name, order=1)
-
+    along_v = _of_real(name, "v", lambda v, z, out: bessel_order(v, z, kind=name, order=1))
     special(ufunc, "v z", _orders, positive(), v=along_v, z=along_z)
 
 
@@ -305,12 +312,33 @@ special_tuple(sp.airy, anywhere(), lambda z, outs: (outs[1], z * outs[0], outs[3
 # Quotients with a removable singularity, such as log(z)/(1 − z), are hypergeometric functions, whose rule
 # ∂/∂z F(a; c; z) = (a/c) F(a+1; c+1; z) gives every derivative right at that point too.
 
-special(sp.hyp0f1, "v z", positive(), anywhere(), z=lambda v, z, out: sp.hyp0f1(v + 1, z) / v)
-special(
-    sp.hyp1f1, "a b x", positive(), positive(), anywhere(),
-    x=lambda a, b, x, out: (a / b) * sp.hyp1f1(a + 1, b + 1, x),
-)  # fmt: skip
-special(
+
+def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, **others: Callable) -> None:
+    """Declare a function, with derivatives in all parameters but those that have another rule."""
+    *parameters, last = names.split()
+    op = HYPERGEOMETRIC[len(parameters)]
+    unit = lambda i: tuple([int(i == k) for k in range(len(parameters) + 1)])
+    rules = {p: lambda *given, i=i: op(*given[:-1], order=unit(i)) for i, p in enumerate(parameters)}
+    partials = {p: _of_real(ufunc.__name__, p, rule) for p, rule in {**rules, **others}.items()}
+    special(ufunc, names, *domains, **partials, **{last: z})
+
+
+def _hyp0f1_in_v(v, z, out):
+    """By the series; left of −4 by Γ(v) t^((1−v)/2) J(v−1, 2√t), t = −z."""
+    far = z < -4
+    near = HYPERGEOMETRIC[1](v, where(far, 0.0, z), order=(1, 0))
+    if nowhere(far):
+        return near
+    t = where(far, -z, 4.0)
+    slope = bessel_order(v - 1, 2 * np.sqrt(t), kind="jv", order=1) * sp.gamma(v) * np.power(t, 0.5 * (1 - v))
+    return where(far, out * (sp.psi(v) - 0.5 * np.log(t)) + slope, near)
+
+
+_hypergeometric(sp.hyp0f1, "v z", positive(), anywhere(), z=lambda v, z, out: sp.hyp0f1(v + 1, z) / v, v=_hyp0f1_in_v)
+_hypergeometric(
+    sp.hyp1f1, "a b x", positive(), positive(), anywhere(), z=lambda a, b, x, out: (a / b) * sp.hyp1f1(a + 1, b + 1, x)
+)
+_hypergeometric(
     sp.hyp2f1, "a b c z", positive(), positive(), positive(), between(-0.8, 0.8),
     z=lambda a, b, c, z, out: (a * b / c) * sp.hyp2f1(a + 1, b + 1, c + 1, z),
 )  # fmt: skip

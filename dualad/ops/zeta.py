@@ -6,16 +6,16 @@ Loaded with ``special.py``. Not for: the gamma function and its logarithm (``spe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
-from ..core.aval import Aval, aval_of, broadcast_shapes, result_dtype
+from ..core.aval import aval_of
 from .choice import nowhere, where
-from .kinds import add_tangents, broadcast_tangent, elementwise, of_every_order, strong
+from .kinds import of_every_order, strong
 from .samples import between, complex_plane, elementwise_samples, positive
+from .shape_parameters import of_shapes
 from .special_kinds import no_rule, special
 
 __all__ = ["polygamma", "zeta_derivative"]
@@ -37,7 +37,6 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 def _zeta_derivative(x, q, *, order: int):
-    dtype = np.result_type(x, q, np.float32)
     x, q = (np.asarray(v, np.float64) for v in (x, q))
     with np.errstate(all="ignore"):
         n = np.arange(_STEPS).reshape((_STEPS,) + (1,) * max(x.ndim, q.ndim)) + q
@@ -53,32 +52,21 @@ def _zeta_derivative(x, q, *, order: int):
             for m in (2 * j - 1, 2 * j):
                 rising = [r * (x + m) + (rising[i - 1] if i else 0.0) for i, r in enumerate(rising)]
         total = total + math.factorial(order) * sum(power[i] * tail[order - i] for i in range(order + 1))
-        out = np.where(q > 0, total, np.nan)
-    return out.astype(dtype)[()]
+        return np.where(q > 0, total, np.nan)
 
 
-def _zeta_derivative_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
-    (x, q), (tx, tq) = primals, tangents
-    out, total = zeta_derivative(x, q, order=order), None
-    if tx is not None:
-        total = tx * zeta_derivative(x, q, order=order + 1)
-    if tq is not None:
+def _zeta_derivative_rule(x, q, *, order: int):
+    def along_q():
         lower = zeta_derivative(x + 1, q, order=order - 1) if order > 1 else sp._zeta(x + 1, q)
-        total = add_tangents(total, tq * (-x * zeta_derivative(x + 1, q, order=order) - order * lower))
-    return out, broadcast_tangent(total, out)
+        return -x * zeta_derivative(x + 1, q, order=order) - order * lower
+
+    return lambda: zeta_derivative(x, q, order=order + 1), along_q
 
 
-_zeta_samples = [(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(between(1.5, 4.0), positive())]
-
-zeta_derivative = elementwise(
-    _zeta_derivative,
-    name="zeta_derivative",
-    abstract_eval=lambda x, q, *, order: Aval(broadcast_shapes(x, q), result_dtype(x, q)),
-    jvp=_zeta_derivative_jvp,
-    samples=_zeta_samples,
-    kind="special",
-    blocks="entries",
-)
+zeta_derivative = of_shapes(
+    "zeta_derivative", _zeta_derivative, _zeta_derivative_rule, (between(1.5, 4.0), positive()),
+    [{"order": 1}, {"order": 2}],
+)  # fmt: skip
 
 
 def _real(name: str, x) -> None:

@@ -306,3 +306,96 @@ def test_bessel_functions_in_order_and_argument() -> None:
         assert third == pytest.approx((second(v + 1e-4) - second(v - 1e-4)) / 2e-4, rel=1e-6)
     matern = lambda nu: 2 ** (1 - nu) / sp.gamma(nu) * x**nu * sp.kv(nu, x)
     assert da.grad(matern)(1.5) == pytest.approx((matern(1.5 + 1e-6) - matern(1.5 - 1e-6)) / 2e-6, rel=1e-8)
+
+
+# ── hypergeometric functions in their parameters ─────────────────────────────────────────────────────────────────
+
+
+def hypergeometric_points(name: str) -> list[tuple[float, ...]]:
+    rng = np.random.default_rng(7)
+    count = 20
+    parameters = [10 ** rng.uniform(-2, 1, count) for _ in range(int(name[3]) + 1)]
+    sign = rng.choice([-1.0, 1.0], count)
+    if name == "hyp2f1":
+        z = np.where(sign > 0, 1 - 10 ** rng.uniform(-6, 0, count), -(10 ** rng.uniform(-3, 3, count)))
+    else:
+        z = sign * 10 ** rng.uniform(-3, 2, count)
+        if name == "hyp1f1":  # for z < 0 and a ≫ b digits cancel
+            parameters[1] = np.where(z < 0, parameters[0] + parameters[1], parameters[1])
+    return list(zip(*parameters, z, strict=True))
+
+
+@pytest.mark.parametrize(("name", "count"), [("hyp0f1", 1), ("hyp1f1", 2), ("hyp2f1", 3)])
+def test_hypergeometric_parameters(name: str, count: int) -> None:
+    theirs, points = getattr(mp, name), hypergeometric_points(name)
+    arguments = [np.array(a) for a in zip(*points, strict=True)]
+    for i in range(count):
+        found = da.jvp(
+            lambda p, i=i: getattr(sp, name)(*arguments[:i], p, *arguments[i + 1 :]), (arguments[i],), (np.ones(20),)
+        )[1]
+        errors = []
+        with mp.workdps(50):
+            for point, value in zip(points, found, strict=True):
+                h = mp.mpf(point[i]) * mp.mpf(10) ** -15
+                low, high = (theirs(*[mp.mpf(p) + s * h * (i == k) for k, p in enumerate(point)]) for s in (-1, 1))
+                slope = (high - low) / (2 * h)
+                errors.append(float(abs(value - slope) / abs(slope)))
+        assert np.median(errors) < 1e-13 and np.max(errors) < 3e-10, name
+
+
+def test_hypergeometric_functions_at_special_points() -> None:
+    slope = lambda f, a: da.grad(f)(a)
+    assert slope(lambda a: sp.hyp1f1(a, 1.3, 0.0), 0.7) == 0.0
+    assert slope(lambda a: sp.hyp2f1(a, 2.0, 2.0, 0.5), 0.7) == pytest.approx(-np.log(0.5) * 0.5**-0.7, rel=1e-14)
+    assert slope(lambda a: sp.hyp1f1(a, 2.0, 0.5), -1.0) == pytest.approx(  # a polynomial for a = −1, but not beside it
+        float(mp.diff(lambda a: mp.hyp1f1(a, 2, 0.5), -1)), rel=1e-10
+    )
+    whole = slope(lambda c: sp.hyp2f1(0.5, 1.5, c, 0.999), 2.0)  # c − a − b = 0
+    assert whole == pytest.approx(float(mp.diff(lambda c: mp.hyp2f1(0.5, 1.5, c, 0.999), 2)), rel=1e-11)
+    assert np.isnan(slope(lambda a: sp.hyp1f1(a, 0.005, -31.0), 51.0))  # too many digits cancel, which it knows
+    third = da.grad(da.grad(da.grad(lambda a: sp.hyp2f1(a, 1.2, 2.3, -3.0))))(0.8)
+    assert third == pytest.approx(float(mp.diff(lambda a: mp.hyp2f1(a, 1.2, 2.3, -3), 0.8, 3)), rel=1e-9)
+
+
+# ── distribution functions by the integral of the density's derivative ───────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 2.0, 100.0, 499.0, 501.0, 1e5])
+def test_von_mises_in_kappa(kappa: float) -> None:
+    def theirs(k, x):
+        edges = [0, *[x * mp.mpf(n) / 6 for n in range(1, 7)]]
+        return mp.quad(lambda t: mp.exp(k * (mp.cos(t) - 1)), edges) / (2 * mp.pi * mp.besseli(0, k) * mp.exp(-k))
+
+    for share in (0.3, 1.5, 4.0):
+        x = min(share / np.sqrt(kappa), 3.0)
+        with mp.workdps(30):
+            expected = float(mp.diff(lambda k, x=x: theirs(k, mp.mpf(x)), kappa, h=mp.mpf(kappa) * mp.mpf(10) ** -8))
+        assert da.grad(lambda k, x=x: stats.vonmises.cdf(x, k))(kappa) == pytest.approx(expected, rel=1e-11)
+        moved = da.grad(lambda k, x=x: stats.vonmises.cdf(-x - 2 * np.pi, k))(kappa)
+        assert moved == pytest.approx(-expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("df", "nc", "x"), [(3.0, 2.0, 4.0), (0.4, 5.0, 0.01), (50.0, 3.0, 90.0), (4.0, 20.0, 100.0)])
+def test_noncentral_chi_squared_in_its_degrees_of_freedom(df: float, nc: float, x: float) -> None:
+    def theirs(df):
+        weight = lambda k: mp.exp(-mp.mpf(nc) / 2 + k * mp.log(mp.mpf(nc) / 2) - mp.loggamma(k + 1))
+        return sum(weight(k) * mp.gammainc(df / 2 + k, 0, mp.mpf(x) / 2, regularized=True) for k in range(90))
+
+    with mp.workdps(40):
+        first, second = (float(mp.diff(theirs, mp.mpf(df), n, h=mp.mpf(10) ** -10)) for n in (1, 2))
+    f = lambda df: stats.ncx2.cdf(x, df, nc)
+    assert da.grad(f)(df) == pytest.approx(first, rel=1e-12)
+    assert da.grad(da.grad(f))(df) == pytest.approx(second, rel=1e-10)
+    assert da.jit(da.grad(f))(df) == pytest.approx(first, rel=1e-12)
+    quantile = stats.ncx2.ppf(0.3, df, nc)
+    slope = -da.grad(lambda df: stats.ncx2.cdf(quantile, df, nc))(df) / st.ncx2.pdf(quantile, df, nc)
+    assert da.grad(lambda df: stats.ncx2.ppf(0.3, df, nc))(df) == pytest.approx(slope, rel=1e-9)
+
+
+def test_python_floats_are_of_double_precision() -> None:
+    from dualad.ops.zeta import zeta_derivative
+
+    assert zeta_derivative(2.5, 1.3, order=1) == zeta_derivative(np.float64(2.5), 1.3, order=1)
+    assert zeta_derivative(np.float32(2.5), 1.3, order=1).dtype == np.float32
+    assert bessel_order(0.5, 2.0, kind="kv", order=1) == bessel_order(np.float64(0.5), 2.0, kind="kv", order=1)
+    assert bessel_order(np.float32(0.5), 2.0, kind="hankel1", order=1).dtype == np.complex64

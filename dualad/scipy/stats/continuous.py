@@ -16,6 +16,7 @@ import scipy.stats as st
 from ...ops.choice import nowhere
 from .distribution import Continuous
 from .summaries import Summary
+from .tails import vonmises_in_kappa
 
 __all__ = [
     "beta", "cauchy", "chi2", "expon", "f", "gamma", "gumbel_l", "gumbel_r", "halfnorm", "invgamma", "laplace",
@@ -138,6 +139,7 @@ vonmises = Continuous(
     st.vonmises,
     valid=lambda kappa: kappa >= 0,
     logpdf=lambda z, kappa: kappa * np.cos(z) - 2 * _HALF_LOG_2PI - np.abs(kappa) - np.log(sp.i0e(kappa)),
+    kappa=vonmises_in_kappa,
 )
 
 

@@ -28,6 +28,7 @@ from ...lift.targets import lift_table
 from ...numpy import array as traceable
 from ...rules.custom_jvp import SymbolicZero, custom_jvp
 from ...rules.wrap import wrap
+from .tails import along_shapes
 
 __all__ = ["Formulas", "log_of"]
 
@@ -243,13 +244,18 @@ class Formulas:
         if "cdf" in self.given or self._has("cdf") or self._has("sf"):
             known = [None if isinstance(t, SymbolicZero) else t for t in tangents]
             return jvp(lambda *s: self["cdf"](z, *s), tuple(shapes), tuple(known))[1]
-        total = 0.0
-        for name, t in zip(self.shapes, tangents, strict=True):
+        total, others = 0.0, [None] * len(tangents)
+        for i, (name, t) in enumerate(zip(self.shapes, tangents, strict=True)):
             if isinstance(t, SymbolicZero):
                 continue
-            if name not in self.given:
+            if name in self.given:
+                total = total + self.given[name](z, *shapes) * t
+            elif self.density in self.given or f"log{self.density}" in self.given or self._has(self.density):
+                others[i] = t
+            else:
                 raise self._no_rule("cdf", f"`{name}`", "distribution function")
-            total = total + self.given[name](z, *shapes) * t
+        if any([t is not None for t in others]):
+            total = total + along_shapes(self, z, shapes, others)
         return total
 
     def _no_rule(self, method: str, of: str, what: str) -> RuleMissingError:
