@@ -35,7 +35,7 @@ import math
 import numpy as np
 import scipy.special._ufuncs as sp
 
-from .incomplete import _flat, gauss_legendre
+from .incomplete import flat_doubles, gauss_legendre
 
 __all__ = ["order_derivative"]
 
@@ -248,7 +248,7 @@ def order_derivative(v, x, *, kind: str, order: int):
 
     With μ = −ν > 0, H⁽¹⁾ is e^{πiμ} times that of order μ, I that and 2/π sin(πμ) K, and K is even.
     """
-    (v, x), shape = _flat(v, x)
+    (v, x), shape = flat_doubles(v, x)
     out = np.full(v.shape, np.nan, complex if kind.startswith("hankel") else float)
     with np.errstate(all="ignore"):
         fine = np.isfinite(v) & (x > 0) & np.isfinite(x)

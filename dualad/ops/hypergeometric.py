@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .incomplete import _flat
+from .incomplete import flat_doubles
 
 __all__ = ["hypergeometric_derivative"]
 
@@ -177,7 +177,7 @@ def _values(ring: _Polynomials, parameters: list[Linear], z):
 
 def hypergeometric_derivative(*given, order: Sequence[int]):
     """Return the derivative, of an order in each parameter and in z, which is the last, of ₀F₁, ₁F₁ or ₂F₁."""
-    (*parameters, z), shape = _flat(*given)
+    (*parameters, z), shape = flat_doubles(*given)
     *orders, along = order
     ring = _Polynomials(orders)
     with np.errstate(all="ignore"):

@@ -43,8 +43,8 @@ import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
-    "beta_density", "beta_integral", "gamma_density", "gamma_integral", "gauss_legendre", "student_density",
-    "student_integral", "student_shape",
+    "beta_density", "beta_integral", "flat_doubles", "gamma_density", "gamma_integral", "gauss_legendre",
+    "student_density", "student_integral", "student_shape",
 ]  # fmt: skip
 
 _BERNOULLI = sp_bernoulli(20)[2::2].tolist()
@@ -271,7 +271,7 @@ def _product(order: Sequence[int], left: Callable, right: dict):
     )
 
 
-def _flat(*values):
+def flat_doubles(*values):
     """Return arguments in double precision, broadcast, with one axis; and their shape."""
     arrays = np.broadcast_arrays(*[np.asarray(v, np.float64) for v in values])
     return [np.ravel(v) for v in arrays], arrays[0].shape
@@ -293,7 +293,7 @@ def _polygamma(n: int, z):
 
 def gamma_integral(a, x, order: int):
     """Return the derivative of P(a, x), of order 1 or more in a."""
-    (a, x), shape = _flat(a, x)
+    (a, x), shape = flat_doubles(a, x)
     out = np.where(np.isnan(a + x) | (a < 0) | (x < 0), np.nan, 0.0)
     with np.errstate(all="ignore"):
         fine = np.flatnonzero((a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x))
@@ -322,7 +322,7 @@ def _gamma_tail(side, order, front, centred, a, x, higher):
 
 def gamma_density(a, x, order: int):
     """Return the derivative of xᵃ⁻¹e⁻ˣ/Γ(a), of an order in a."""
-    (a, x), shape = _flat(a, x)
+    (a, x), shape = flat_doubles(a, x)
     with np.errstate(all="ignore"):
         front, centred = _gamma_parts(a, x)
         w = _weights((order, 0), lambda k: centred if k[0] == 1 else -_polygamma(k[0] - 1, a + 1))
@@ -451,7 +451,7 @@ def beta_integral(a, b, point, order: tuple[int, int], form: str):
 
     The ratio is that of the odds to a/b, and is itself held fixed by the derivative, which is of the first order then.
     """
-    (a, b, point), shape = _flat(a, b, point)
+    (a, b, point), shape = flat_doubles(a, b, point)
     end = 1.0 if form == "x" else np.inf
     out = np.where(np.isnan(a + b + point) | (a < 0) | (b < 0) | (point < 0) | (point > end), np.nan, 0.0)
     with np.errstate(all="ignore"):
@@ -470,7 +470,7 @@ def beta_integral(a, b, point, order: tuple[int, int], form: str):
 
 def beta_density(a, b, point, order: tuple[int, int], form: str):
     """Return the derivative, of an order in a and b, of the density in x, in the odds x/(1−x) or their logarithm."""
-    (a, b, point), shape = _flat(a, b, point)
+    (a, b, point), shape = flat_doubles(a, b, point)
     with np.errstate(all="ignore"):
         at = _Beta.at(a, b, point, order, "x" if form == "x" else "odds")
         out = at.front * _product(order, at.mean, _weights(order, at.slopes.__getitem__))

@@ -19,6 +19,7 @@ from ..core.aval import Aval, aval_of, broadcast_shapes
 from ..core.tables import UFUNCS, register
 from . import distributions  # noqa: F401 - for what importing it declares
 from .choice import nowhere, where
+from .elliptic import elliptic
 from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, integers, positive
 from .shape_parameters import HYPERGEOMETRIC, bessel_order
@@ -370,12 +371,12 @@ special(
 
 special(sp.hyperu, "a b x", positive(), x=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x))
 special(sp.wright_bessel, "a b x", positive(), x=lambda a, b, x, out: sp.wright_bessel(a, a + b, x))
-special(
-    sp.ellipkinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: 1 / np.sqrt(1 - m * np.sin(phi) ** 2)
-)
-special(
-    sp.ellipeinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: np.sqrt(1 - m * np.sin(phi) ** 2)
-)
+for _ufunc, _power in ((sp.ellipkinc, -0.5), (sp.ellipeinc, 0.5)):
+    special(
+        _ufunc, "phi m", anywhere(), between(-0.9, 0.9),
+        phi=lambda phi, m, out, p=_power: (1 - m * np.sin(phi) ** 2) ** p,
+        m=lambda phi, m, out, p=_power: -p * elliptic(phi, m, k=1, p=p - 1),
+    )  # fmt: skip
 predicate(sp.gammasgn, samples=away_from(0.0, -1.0, -2.0, -3.0))
 
 

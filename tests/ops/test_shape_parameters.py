@@ -399,3 +399,44 @@ def test_python_floats_are_of_double_precision() -> None:
     assert zeta_derivative(np.float32(2.5), 1.3, order=1).dtype == np.float32
     assert bessel_order(0.5, 2.0, kind="kv", order=1) == bessel_order(np.float64(0.5), 2.0, kind="kv", order=1)
     assert bessel_order(np.float32(0.5), 2.0, kind="hankel1", order=1).dtype == np.complex64
+
+
+# ── incomplete elliptic integrals in their parameter ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["ellipkinc", "ellipeinc"])
+def test_elliptic_parameter(name: str) -> None:
+    theirs = {"ellipkinc": mp.ellipf, "ellipeinc": mp.ellipe}[name]
+    first = lambda phi, m: da.grad(lambda m: getattr(sp, name)(phi, m))(m)
+    points = [(0.7, 0.3), (1.5707, 0.999999), (1e-4, -3.0), (-7.3, 0.5), (2.0, -1e7), (1.2, 1e-9), (np.pi / 2, -0.4)]
+    for phi, m in points:
+        with mp.workdps(40):
+            step = mp.mpf(10) ** -12 * min(1 - mp.mpf(m), 1)
+            expected = [float(mp.diff(lambda m, phi=phi: theirs(mp.mpf(phi), m), m, n, h=step)) for n in (1, 2)]
+        assert first(phi, m) == pytest.approx(expected[0], rel=1e-12)
+        assert da.grad(lambda m, phi=phi: first(phi, m))(m) == pytest.approx(expected[1], rel=1e-10)
+    for phi, m in points[:5]:
+        mixed = da.grad(lambda phi, m=m: first(phi, m))(phi)
+        sine = np.sin(phi) ** 2
+        slope = sine / 2 * (1 - m * sine) ** -1.5 if name == "ellipkinc" else -sine / 2 / np.sqrt(1 - m * sine)
+        assert mixed == pytest.approx(slope, rel=1e-13)
+    assert (
+        first(0.0, 0.5) == 0.0
+        and np.isnan(first(0.5, 1.5))
+        and first(np.pi / 2, 0.0) == pytest.approx(np.pi / 8 if name == "ellipkinc" else -np.pi / 8, rel=1e-15)
+    )
+
+
+# ── samples that move with their parameters ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["gamma", "t", "vonmises"])
+def test_samples_by_inversion_have_pathwise_derivatives(name: str) -> None:
+    """The derivative of a mean of draws is that of the mean: E cos X of von Mises is I₁/I₀, E √X of gamma a ratio."""
+    u, law, at = (np.arange(4000) + 0.5) / 4000, getattr(stats, name), 3.0
+    statistic = {"gamma": np.sqrt, "t": lambda x: np.exp(-x * x), "vonmises": np.cos}[name]
+    slope = da.grad(lambda s: np.mean(statistic(law.ppf(u, s))))(at)
+    expectation = lambda s: getattr(st, name)(s).expect(
+        statistic, **({"lb": -np.pi, "ub": np.pi} if name[0] == "v" else {})
+    )
+    assert slope == pytest.approx((expectation(at + 1e-3) - expectation(at - 1e-3)) / 2e-3, rel=1e-3)

@@ -45,9 +45,7 @@ def _kolmogorov(x):
 
 
 # A noncentral distribution mixes central ones, with the weights of a Poisson law of mean λ/2: of χ² and F, whose
-# derivative in λ is half of a difference between neighbours. Noncentral t is (Z + μ)/√(V/ν), with
-#   F(x) = E Φ(x √(V/ν) − μ)     ∂F/∂μ = −E φ(x √(V/ν) − μ)     f(x) = E √(V/ν) φ(x √(V/ν) − μ)
-# and √V changes a χ² law of ν − 1 degrees of freedom to that of ν, but for a constant.
+# derivative in λ is half of a difference between neighbours. Noncentral t is (Z + μ)/√(V/ν).
 
 
 def _chi2_logpdf(x, df, nc):
@@ -80,11 +78,6 @@ def _t_pdf(x, df, nc):
     return np.exp(logarithm - 0.5 * df * np.log(spread)) * (odd + even)
 
 
-def _t_in_nc(x, df, nc):
-    constant = np.exp(sp.gammaln(0.5 * df) - sp.gammaln(0.5 * (df - 1))) * np.sqrt(2 / (df - 1))
-    return -_t_pdf(x * np.sqrt((df - 1) / df), df - 1, nc) / constant
-
-
 def _pearson(x, skew):
     """The law of a shifted gamma variable; near none, the logarithm of Edgeworth's series."""
     near = np.abs(skew) < 1.6e-5
@@ -103,10 +96,12 @@ def _pearson_in_skew(x, skew):
 
     def cdf(s):
         a = 4 / (s * s)
-        y = np.maximum(a + 2 * x / s, 0.0)
+        y = a + 2 * x / s
+        y = np.where(y > 0, y, 1.0)
         return np.where(s > 0, sp.gammainc(a, y), sp.gammaincc(a, y))
 
     moved = jvp(cdf, (np.where(near, 1.0, skew),), (np.ones_like(skew),))[1]
+    moved = np.where(2 + x * skew > 0, moved, 0.0)  # beyond the end of the support
     odd = x * (x * x - 3) / 8 + x * (x**4 - 10 * x * x + 15) / 36
     return np.where(near, -np.exp(-0.5 * x * x - _HALF_LOG_2PI) * ((x * x - 1) / 6 + skew * odd), moved)
 
@@ -177,7 +172,7 @@ _ROWS: dict[str, dict] = {
     "nchypergeom_fisher": {"without": _ALL},
     "nchypergeom_wallenius": {"without": _ALL},
     "ncf": {"logpdf": _f_logpdf, "nc": _f_in_nc},
-    "nct": {"pdf": _t_pdf, "nc": _t_in_nc},
+    "nct": {"pdf": _t_pdf},
     "ncx2": {"logpdf": _chi2_logpdf, "nc": lambda x, df, nc: -np.exp(_chi2_logpdf(x, df + 2, nc))},
     "pearson3": {"logpdf": _pearson, "skew": _pearson_in_skew},
     "poisson_binom": {"without": _ALL},

@@ -7,7 +7,7 @@ formula (``lifted.py``). Not for: those that are made of incomplete gamma and be
 
 Where the end is finite, t = end + (z − end) e⁻ᵛ makes of a power there an exponential; where it is infinite,
 t = z ± σ (eᵛ − 1), of which a power of t far out becomes one too. σ is the distance in which the density changes by a
-factor, and v goes as far as f dt/dv has fallen by e⁻⁴⁰: both are found by trying, with SciPy's density, and held fixed.
+fifth, and v goes as far as f dt/dv has fallen by e⁻⁴⁰: both are found by trying, with SciPy's density, and held fixed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ from ...rules.wrap import wrap
 
 __all__ = ["along_shapes", "vonmises_in_kappa"]
 
-_EDGES = (0.0, 0.1, 0.35, 1.0)
-_POINTS, _SHARES = gauss_legendre(24)
-_AT = np.concatenate([a + (b - a) * _POINTS[:, 0] for a, b in itertools.pairwise(_EDGES)])
-_WEIGHTS = np.concatenate([(b - a) * _SHARES for a, b in itertools.pairwise(_EDGES)])
+_RULE = gauss_legendre(20)
+#: in shares of the length; at most
+_EDGES = ((0.0, 0.0), (0.15, 0.5), (0.3, 1.1), (0.45, 2.0), (0.6, 4.5), (0.8, 30.0), (1.0, np.inf))
+
+
+def _panels(length):
+    """Return nodes and weights on a new last axis, more of them near 0."""
+    nodes, weights = _RULE
+    edges = [np.minimum(share * length, most) for share, most in _EDGES]
+    parts = [(low + (high - low) * nodes[:, 0], (high - low) * weights) for low, high in itertools.pairwise(edges)]
+    return [np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)]
 
 
 def _point(z, end, side, sigma, v):
@@ -55,8 +62,9 @@ def _extent(original: Any) -> Callable:
             here, sigma, found = original.logpdf(z, *shapes), np.full(z.shape, 1e-4), np.zeros(z.shape, bool)
             while not found.all() and np.max(sigma) < 1e12:
                 sigma = np.where(found, sigma, 2 * sigma)
-                found |= ~(np.abs(original.logpdf(z + side * sigma, *shapes) - here) < 1)
-            length, largest, open_ = np.full(z.shape, 0.25), here + np.log(sigma), np.ones(z.shape, bool)
+                found |= ~(np.abs(original.logpdf(z + side * sigma, *shapes) - here) < 0.2)
+            length, open_ = np.full(z.shape, 0.25), np.ones(z.shape, bool)
+            largest = here + np.log(_point(z, end, side, sigma, 0.0)[1])
             while open_.any() and np.max(length) < 1e5:
                 t, step = _point(z, end, side, sigma, length)
                 density = original.logpdf(t, *shapes) + np.log(step)
@@ -75,10 +83,14 @@ def along_shapes(formulas: Any, z: Any, shapes: tuple, tangents: list) -> Any:
     side, sigma, length = (found[..., i, None] for i in range(3))
     z, *shapes = [v[..., None] for v in (z, *shapes)]
     low, high = formulas.support(*shapes)
-    t, step = _point(z, np.where(side < 0, low, high), side, sigma, length * _AT)
+    v, weights = _panels(length)
+    end = np.where(side < 0, low, high)
+    t, step = _point(z, end, side, sigma, v)
+    lost = t == end  # where their difference underflows
+    t = np.where(lost, z, t)
     spread = [None if s is None else s[..., None] for s in tangents]
     slope = jvp(lambda *s: formulas["pdf"](t, *s), tuple(shapes), tuple(spread))[1]
-    return -np.sum(side * length * _WEIGHTS * step * slope, axis=-1)
+    return -np.sum(side * weights * np.where(lost, 0.0, step * slope), axis=-1)
 
 
 # ── von Mises ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -101,8 +113,9 @@ def vonmises_in_kappa(z, kappa):
     far = deep >= 1
     end = np.where(far, np.pi, 2 * np.arcsin(np.sqrt(np.where(far, 0.5, deep))))
     start, end = np.where(inside, 0.0, size)[..., None], np.where(inside, size, end)[..., None]
-    t = start + (end - start) * _AT
+    v, weights = _panels(end - start)
+    t = start + v
     half = 2 * np.sin(0.5 * t) ** 2
     slope = np.exp(-kappa[..., None] * half) * (rest[..., None] - half)
-    total = np.sum((end - start) * _WEIGHTS * slope, axis=-1) / (2 * np.pi * sp.i0e(kappa))
+    total = np.sum(weights * slope, axis=-1) / (2 * np.pi * sp.i0e(kappa))
     return np.sign(z) * np.where(inside, total, -total)
