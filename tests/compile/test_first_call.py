@@ -206,8 +206,9 @@ def caught(plant: Callable, f: Callable, x: np.ndarray, patch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("native_backend")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_of_machine_code_are_caught(fault: str, monkeypatch):
+def test_planted_faults_of_machine_code_are_caught(fault: str, monkeypatch, caplog):
     text = caught(*FAULTS[fault], monkeypatch)
+    assert "[DAL005]" in caplog.text
     assert ("machine code wrote" in text) == fault.startswith("a write")
 
 
