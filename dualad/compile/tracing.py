@@ -24,7 +24,7 @@ from ..boundary.randomness import Watched
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.contexts import TakenApart, apart, compiling, walking_back
+from ..core.contexts import TakenApart, active, apart, compiling, walking_back
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, InPlaceError, NotRepeatableError
@@ -205,7 +205,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     touched = before is not None and any(before.changed())
     moving: dict[tuple, Place] = {}
     more = 0 if traced.captured else 1  # tensors of an outer transform are others in a trace of their own
-    if more and not touched and not along:
+    if more and not (touched or along or active()):
         second = write_down(f, given, along, traced.record)
         # A difference may be in what nothing reads; and what alternates is the same the third time.
         more = 0 if second.is_same and (second.tree, second.written) == (traced.tree, traced.written) else 2

@@ -88,6 +88,17 @@ def test_a_python_number_promotes_as_one_behind_a_walk_that_was_taken(traces: li
     assert traces == [True]
 
 
+def test_under_a_watch_programs_are_compared() -> None:
+    def f(x):
+        hidden()
+        return da.grad(loss)(x)
+
+    before = HIDDEN.tell()
+    with da.debug(), pytest.warns(tracing.EffectWarning, match="open file"):
+        da.jit(f).lower(POINT)
+    assert HIDDEN.tell() - before == 2
+
+
 def test_an_array_is_not_copied_again(traces: list, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[int] = []
     monkeypatch.setattr(repeated, "snapshot", lambda a: (copied.append(a.size), a.copy())[1])
