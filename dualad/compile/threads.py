@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..base.locks import new_lock
 from ..errors import ArgumentError
 
-__all__ = ["shared_out", "threads"]
+__all__ = ["is_shared", "shared_out", "threads"]
 
 #: blocks fewer than this are not worth waking another thread for
 _WORTH = 4
@@ -71,6 +71,11 @@ def threads(n: int | None = None) -> int:
     return _available() if _count is None else _count
 
 
+def is_shared(length: int, step: int) -> bool:
+    """Whether so many rows, so many to a block, are worth more than one thread."""
+    return -(-length // step) >= 2 * _WORTH
+
+
 def shared_out(part: Callable[[int, int], None], length: int, step: int) -> None:
     """Call ``part(low, high)`` for ranges that cover ``range(length)``, cut at multiples of ``step``.
 
@@ -79,8 +84,7 @@ def shared_out(part: Callable[[int, int], None], length: int, step: int) -> None
     """
     global _pool
     blocks = -(-length // step)
-    count = min(threads(), blocks // _WORTH)
-    if count < 2:
+    if not is_shared(length, step) or (count := min(threads(), blocks // _WORTH)) < 2:
         part(0, length)
         return
     size = max(1, blocks // (4 * count))

@@ -17,11 +17,16 @@ import scipy.sparse as ss
 from scipy.sparse.linalg import splu
 
 from ..core.aval import Array, Aval, result_dtype
+from ..core.contexts import compiling
 from .factorization import floating
+from .indexing import ARRAY, index, index_add
 from .kinds import bilinear, repeat_lanes, solution, unbroadcast
 from .samples import anywhere, complex_normal
 
-__all__ = ["Pattern", "csr_product", "csr_solve"]
+__all__ = ["Pattern", "csr_product", "csr_solve", "product"]
+
+#: entries of a matrix whose product is written out when it is compiled
+_FEW = 1 << 12
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -149,6 +154,26 @@ csr_product = bilinear(
     samples=list(_product_samples()),
     blocks="one",
 )
+
+
+@functools.lru_cache(maxsize=16)
+def _places(pattern: Pattern) -> list[np.ndarray]:
+    """Return the rows and the columns of all entries, which nobody writes to: constants of what is compiled."""
+    found = [np.array(a, np.int64) for a in (pattern.rows, pattern.indices)]
+    for a in found:
+        a.setflags(write=False)
+    return found
+
+
+def product(data: Array, x: Array, *, pattern: Pattern, transposed: bool) -> Array:
+    """Return A x, in the same order of additions; a small one that is compiled as equations that machine code knows."""
+    real = {np.dtype(v.dtype).kind for v in (data, x)} == {"f"}
+    if compiling.get() is None or not real or not 0 < len(pattern.indices) <= _FEW or x.shape[1] != 1:
+        return csr_product(data, x, pattern=pattern, transposed=transposed)
+    into, inner = _places(pattern)[:: -1 if transposed else 1]
+    terms = data * index(x.reshape((-1,)), inner, template=(ARRAY,))
+    rows = _dimensions(pattern, transposed)[0]
+    return index_add(terms, into, template=(ARRAY,), shape=(rows,)).reshape((rows, 1))
 
 
 # ── solutions: A x = b for b of shape (n, k) ─────────────────────────────────────────────────────────────────────

@@ -48,4 +48,4 @@ def traced_sparse(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
 def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:
     """Return the product of a CSR matrix with a vector, both of which may be tensors."""
     pattern = sparse_product().Pattern(indices, indptr, len(vector))
-    return sparse_product().csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]
+    return sparse_product().product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]

@@ -247,3 +247,23 @@ def test_scipys_own_errors(f, error) -> None:
     for module, start in ((ss, lambda g: g(X)), (ours, lambda g: da.jvp(g, (X,), (X,)))):
         with pytest.raises(error):
             start(lambda x, module=module: f(build(module, "csr_array", x)))
+
+
+@pytest.mark.parametrize("entries", [0, 1, 60, 5000])
+def test_compiled_products_are_the_same(entries) -> None:
+    """Small ones are equations that machine code knows, whose additions have SciPy's order."""
+    rng = np.random.default_rng(entries)
+    m, n = 90, 80
+    A = ss.random_array((m, n), density=entries / (m * n), rng=rng, format="csr")
+    A.indices.setflags(write=False)
+    x, v = rng.normal(size=n), rng.normal(size=m)
+    for f, at in ((lambda x: A @ x, x), (lambda v: A.T @ v, v), (lambda x: A @ x[:, None], x), (lambda v: v @ A, v)):
+        fast = da.jit(f)
+        assert fast(at).tobytes() == f(at).tobytes()
+        np.testing.assert_allclose(da.jit(da.jacrev(f))(at), da.jacfwd(f)(at), rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(da.jit(da.vmap(f))(np.stack([at, 2 * at]))[1], 2 * f(at), rtol=1e-13, atol=1e-15)
+    if entries == 60:
+        assert "csr_product" not in da.jit(lambda x: np.sin(A @ x)).lower(x).source
+    traced = lambda data: ours.csr_array((data, A.indices, A.indptr), shape=A.shape) @ x
+    np.testing.assert_allclose(da.jit(da.jacrev(traced))(A.data), da.jacfwd(traced)(A.data), rtol=1e-13, atol=1e-15)
+    assert da.jit(traced)(A.data).tobytes() == (A @ x).tobytes()

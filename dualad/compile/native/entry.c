@@ -392,14 +392,39 @@ static int passes(const Test *t, PyObject **slots, Py_ssize_t *filled)
     return 1;
 }
 
-/* Whether an array has the header that it had, and these bytes if it is in one piece. */
+/* Whether the entries of an array that has gaps are these bytes, one after the other in C's order. */
+static int has_entries(PyArrayObject *a, const char *content)
+{
+    const int axes = PyArray_NDIM(a);
+    const npy_intp *shape = PyArray_DIMS(a), *strides = PyArray_STRIDES(a), size = PyArray_ITEMSIZE(a);
+    npy_intp at[NPY_MAXDIMS] = {0};
+    const char *entry = PyArray_BYTES(a);
+    for (npy_intp left = PyArray_SIZE(a); left; left--, content += size) {
+        if (memcmp(entry, content, size))
+            return 0;
+        for (int i = axes - 1; i >= 0; i--) {
+            if (++at[i] < shape[i]) {
+                entry += strides[i];
+                break;
+            }
+            entry -= strides[i] * (shape[i] - 1);
+            at[i] = 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether an array has the header that it had, and these bytes. */
 static int is_as_it_was(PyArrayObject *a, PyArrayObject *was, PyObject *content)
 {
     const size_t axes = PyArray_NDIM(was);
     if (!is_like(a, was) || (axes && memcmp(PyArray_STRIDES(a), PyArray_STRIDES(was), axes * sizeof(npy_intp))))
         return 0;
-    return content == Py_None || (PyArray_ISONESEGMENT(a) &&
-                                  !memcmp(PyArray_DATA(a), PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content)));
+    if (content == Py_None)
+        return 1;
+    if (!PyArray_ISONESEGMENT(a))
+        return has_entries(a, PyBytes_AS_STRING(content));
+    return !memcmp(PyArray_DATA(a), PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content));
 }
 
 /* Whether a place that is not one word holds the very object that it held; an exception may be set where not. */

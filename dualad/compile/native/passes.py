@@ -15,6 +15,7 @@ import numpy as np
 from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
+from ..threads import is_shared
 from .bands import Bands, bands_of
 from .bounds import Held
 from .code import WIDTH, Code
@@ -379,12 +380,16 @@ class Pass(Equations):
 
     def _enter(self, made: Engine, held: list[Variable], calls: list[Call], work: int) -> None:
         """Compile the functions that have been written, with an entry."""
-        if work < _SHARED and not self.narrow:
-            self.text, scratch = self._in_one(held, calls)
-            avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-            self.run, self.guarded = compile_entry(made, [self.text], avals, scratch, 1, self.ask_numpy)
+        level = 1 if work < _SHARED or self.text.count("\n") > _HURRY else 2
+        if work >= _SHARED and any([is_shared(rows, step) for _, rows, step in calls]):
+            self.link(made, calls, held, level)
             return
-        self.link(made, calls, held, 1 if self.text.count("\n") > _HURRY else 2)
+        self.text, scratch = self._in_one(held, calls)
+        avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
+        known = [self.ranges.get(key) for key in self._keys]
+        self.run, self.guarded = compile_entry(
+            made, [self.text], avals, scratch, level, self.ask_numpy, releases=work >= _SHARED, held=known
+        )
 
     def _in_one(self, held: list[Variable], calls: list[Call]) -> tuple[str, int]:
         """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""

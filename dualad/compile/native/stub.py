@@ -7,13 +7,14 @@ to a Python function instead. Not for: what is computed.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.aval import Aval, is_weak
-from .bounds import Entry
+from .bounds import Entry, Held
 from .code import Code
 from .engine import Engine
 from .front import extension, without_memory
@@ -83,7 +84,9 @@ class Guarded:
 
 
 #: what a number of a declared dtype may be besides an array without axes
-_SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
+_SCALARS = {
+    DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_, np.dtype(np.int8): np.int8
+}  # fmt: skip
 #: NumPy's own dtypes, of which there is one each: C compares addresses
 _OWN = {dtype: dtype for dtype in _SCALARS}
 #: kinds of arguments, as C numbers them: an array or a number; Python's truth values and integers, which it converts
@@ -109,7 +112,7 @@ def _argument(aval: Aval | None) -> tuple | None:
 
 def compile_entry(
     made: Engine, texts: Sequence[str], avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
-    again: Callable, needs_python: bool = False, releases: bool = False,
+    again: Callable, needs_python: bool = False, releases: bool = False, held: Sequence[Held | None] = (),
 ) -> tuple[Callable, Callable]:  # fmt: skip
     """Compile a function and return it, with its entry, as a Python function, and as one between guards.
 
@@ -132,6 +135,8 @@ def compile_entry(
         Whether it calls Python.
     releases : bool
         Whether other threads of Python may run meanwhile.
+    held : sequence of Held or None
+        What is known of the contents of arguments, the first ones.
     """
     functions: list[Callable] = []
 
@@ -143,7 +148,8 @@ def compile_entry(
         return functions[0](*args)
 
     inputs, outputs = [tuple([None if a is None else a.size * a.dtype.itemsize for a in own]) for own in avals]
-    memory = inputs, outputs, scratch
+    known = tuple([k or size for k, size in itertools.zip_longest(held, inputs)])
+    memory = known, outputs, scratch
     names = ["body"] if len(texts) == 1 else [f"part{i}" for i in range(len(texts))]
     linked = [
         made.compile(text, [name], {}, level, [Entry(name, memory)], len(texts) > _ORDINARY)

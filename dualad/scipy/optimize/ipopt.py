@@ -125,6 +125,8 @@ def solve_by(
     given = call.own_jac or call.pair
     own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
     slope = own if given else (lambda x: model.gradient(x, *numbers))
+    if not given:
+        model.gradient(x0, *numbers)  # is compiled now, before the search begins
     back.add("objective", lambda x: float(model.value(x, *numbers)), np.nan)
     back.add("gradient", lambda x: np.reshape(slope(x), (n,)), np.full(n, np.nan))
     limits: dict[str, Any] = {}

@@ -14,11 +14,9 @@ from types import MethodType
 from typing import Any
 
 import numpy as np
-import optree
 import scipy.sparse as ss
 
-from ...base.arguments import replace_at
-from ...base.tree import flatten, is_array
+from ...base.tree import is_array
 from ...core.above import ABOVE
 from ...core.aval import aval_of, is_inexact
 from ...errors import PerformanceNote, ShapeError
@@ -63,15 +61,19 @@ class Model:
 
     def __init__(self, where: str, functions: list, pair: bool, given: list, x: Any, opened: bool) -> None:
         self.functions, self.pair, self.opened = functions, pair, opened
-        leaves, tree = flatten(given)
-        places = [i for i, v in enumerate(leaves) if opened and is_array(v) and is_inexact(aval_of(v).dtype)]
-        self.tree, self.places = tree, places
-        self.key = self._forms(leaves, x)
+        #: which arguments are inputs: of which function, and which of its
+        self.places = places = [
+            (k, i) for k, args in enumerate(given) for i, v in enumerate(args) if opened and _is_number(v)
+        ]
+        self.key = self._forms(given, x)
         self._matrices: dict[str, Matrix] = {}
 
         def called(k: int, x: Any, numbers: tuple) -> Any:
-            args: Any = optree.tree_unflatten(tree, replace_at(leaves, places, numbers))
-            return functions[k](x, *args[k])
+            args = list(given[k])
+            for (owner, i), v in zip(places, numbers, strict=True):
+                if owner == k:
+                    args[i] = v
+            return functions[k](x, *args)
 
         def value(x: Any, *numbers: Any) -> Any:
             out = called(0, x, numbers)
@@ -97,20 +99,20 @@ class Model:
 
     def numbers(self, given: list) -> list:
         """Return the numbers among arguments."""
-        leaves = flatten(given)[0]
-        return [leaves[i] for i in self.places]
+        return [given[k][i] for k, i in self.places]
 
     def fits(self, functions: list, pair: bool, given: list, x: Any) -> bool:
         """Whether this is the model of these functions and arguments."""
-        leaves, tree = flatten(given)
         return (
-            (pair, len(functions), tree) == (self.pair, len(self.functions), self.tree)
-            and all([f is g or (type(f) is MethodType and f == g) for f, g in zip(functions, self.functions)])  # noqa: B905
-            and same(self._forms(leaves, x), self.key)
-        )  # fmt: skip
+            (pair, len(functions)) == (self.pair, len(self.functions))
+            and all(
+                [f is g or (type(f) is MethodType and f == g) for f, g in zip(functions, self.functions, strict=True)]
+            )
+            and same(self._forms(given, x), self.key)
+        )
 
-    def _forms(self, leaves: list, x: Any) -> tuple:
-        return (x.size, *[_form(v, self.opened) for v in leaves])
+    def _forms(self, given: list, x: Any) -> tuple:
+        return (x.size, *[tuple([_form(v, self.opened) for v in args]) for args in given])
 
     def _first_gradient(self, *at: Any) -> Any:
         self.gradient = compiled(self._slope, *at)
@@ -127,13 +129,17 @@ class Model:
         return known
 
 
+def _is_number(v: Any) -> bool:
+    return is_array(v) and is_inexact(aval_of(v).dtype)
+
+
 def _form(v: Any, opened: bool) -> Any:
     """Return what an argument has to be for the same compiled code."""
     if not is_array(v):
         return v
     a = aval_of(v)
     form = a.shape, a.dtype.str
-    return form if opened and is_inexact(a.dtype) else (*form, type(v).__name__, np.asarray(v).tobytes())
+    return form if opened and _is_number(v) else (*form, type(v).__name__, np.asarray(v).tobytes())
 
 
 def model_of(where: str, pair: bool, parts: list[tuple[Callable, tuple]], x: Any) -> tuple[Model, list]:

@@ -19,7 +19,7 @@ from ...base.tree import register_node
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...ops import indexing
-from ...ops.sparse_product import Pattern, csr_product
+from ...ops.sparse_product import Pattern, product
 from ...surface.arguments import operand
 
 __all__ = ["COMPRESSED", "TracedSparse", "as_traced", "from_coordinates", "place"]
@@ -300,7 +300,7 @@ class TracedSparse:
             raise ValueError("could not interpret dimensions")
         self._check_product(other)
         columns = other if np.ndim(other) == 2 else other.reshape((-1, 1))
-        out = csr_product(self.entries, columns, pattern=self.pattern, transposed=self.transposed)
+        out = product(self.entries, columns, pattern=self.pattern, transposed=self.transposed)
         return out if np.ndim(other) == 2 else out.reshape((-1,))
 
     def _check_product(self, other) -> None:

@@ -206,17 +206,18 @@ def test_two_results_that_are_exchanged(texts: Callable[[str], Texts]) -> None:
 def test_positions_are_no_better_than_what_is_known_of_them(name: str, texts: Callable[[str], Texts]) -> None:
     planted = 0
     for text, entries in texts(name):
-        found = [
-            (e, k) for e in entries if len(e.memory) == 1 for k, m in enumerate(e.memory[0]) if isinstance(m, Held)
-        ]
-        for entry, k in found:
-            (table,) = entry.memory
-            held = table[k]
-            for worse in (held._replace(least=-1), held._replace(most=table[0] // 8), held.size):
-                others = [e._replace(memory=((*table[:k], worse, *table[k + 1 :]),)) for e in entries]
-                planted += 1
-                with pytest.raises(OutOfBounds):
-                    check(text, others)
+        for n, entry in enumerate(entries):
+            for i, table in enumerate(entry.memory):
+                for k, held in enumerate(table if isinstance(table, tuple) else ()):
+                    if not isinstance(held, Held):
+                        continue
+                    for worse in (held._replace(least=-1), held._replace(most=1 << 20), held.size):
+                        memory = list(entry.memory)
+                        memory[i] = (*table[:k], worse, *table[k + 1 :])
+                        others = [*entries[:n], entry._replace(memory=tuple(memory)), *entries[n + 1 :]]
+                        planted += 1
+                        with pytest.raises(OutOfBounds):
+                            check(text, others)
     assert planted >= 3
 
 

@@ -230,6 +230,25 @@ def test_what_is_bound_to_another_object_is_seen() -> None:
     agree(fast, f, X)
 
 
+@pytest.mark.parametrize("gaps", [np.s_[:, 4], np.s_[::-1, ::3], np.s_[1:3, :, None], np.s_[:0, ::2], np.s_[2, 3]])
+def test_a_captured_array_with_gaps_is_compared_in_c(front: str, gaps, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = np.arange(35.0).reshape(5, 7)
+    for part in (whole[gaps], np.asfortranarray(whole)[gaps], (whole + 1j * whole)[gaps].imag):
+        if not isinstance(part, np.ndarray):
+            continue
+        fast = da.jit(lambda x, part=part: x * np.sum(part) + part.shape[0])
+        for _ in range(2):
+            assert fast(2.0) == 2.0 * part.sum() + part.shape[0]
+        if front == "machine":
+            with monkeypatch.context() as patch:
+                patch.setattr(fast._entries[0].captures.__class__, "unchanged", lambda self: 1 / 0)
+                assert fast(2.0) == 2.0 * part.sum() + part.shape[0]
+        places = list(np.ndindex(part.shape))
+        for i in {*places[:2], *places[-3:]}:
+            part[i] += 0.5
+            assert fast(2.0) == 2.0 * part.sum() + part.shape[0]
+
+
 @pytest.mark.filterwarnings("ignore:Setting the (shape|dtype) on a NumPy array:DeprecationWarning")
 def test_a_captured_array_that_is_resized_or_relaid(front: str) -> None:
     array = np.ones((2, 3))
