@@ -25,6 +25,7 @@ STYLE = {
     "figure.figsize": (6.4, 3.2),
     "figure.constrained_layout.use": True,
     "savefig.transparent": True,
+    "savefig.dpi": 200,  # of what is rasterized: thousands of points
     "svg.fonttype": "none",
     "svg.hashsalt": "dualad",
     "font.family": "sans-serif",
