@@ -198,6 +198,11 @@ class Dual(Tracer):
         """The primal."""
         return self._primal
 
+    def class_in_numpy(self) -> type:
+        """Return the class of what NumPy would have in its place, which that of the primal is."""
+        inner = self._primal
+        return inner.class_in_numpy() if isinstance(inner, Tracer) else type(inner)
+
     @property
     def primal(self):
         """The value, read-only: a view that can't be written through."""

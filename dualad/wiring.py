@@ -8,6 +8,7 @@ import importlib
 import sys
 from typing import Any
 
+from .boundary.type_tests import asking
 from .core.above import ABOVE
 from .core.tables import LIBRARIES, Library
 from .memory.memory import target
@@ -28,6 +29,12 @@ def _lifting() -> Any:
         return None
 
 
+def _lift(f: Any) -> Any:
+    """Return the block in which a function has to run; where nothing was lifted yet, that is for code that asks."""
+    lifting = sys.modules.get("dualad.lift.by_itself") or (_lifting() if asking(f) else None)
+    return None if lifting is None else lifting.begin(f)
+
+
 ABOVE.ufunc = call_ufunc
 ABOVE.handler = handler_of
 ABOVE.operand = operand
@@ -44,7 +51,7 @@ ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_o
 ABOVE.sparse_operand = lambda A: importlib.import_module("dualad.scipy.sparse.traced").as_traced(A)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
-ABOVE.lift = lambda f: None if (lifting := sys.modules.get("dualad.lift.by_itself")) is None else lifting.begin(f)
+ABOVE.lift = _lift
 ABOVE.lift_after = lambda *args: None if (lifting := _lifting()) is None else lifting.after(*args)
 _places = "dualad.lift.places"  # without which nothing was ever swapped
 ABOVE.original = lambda *args: sys.modules[_places].original_in(*args) if _places in sys.modules else args[2]

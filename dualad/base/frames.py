@@ -20,8 +20,8 @@ import numpy as np
 import optree
 
 __all__ = [
-    "PACKAGE", "asked_by_formula", "hide_frames", "is_users", "public", "user_frame", "user_level", "user_line",
-    "users_line_of",
+    "ENGINES", "PACKAGE", "asked_by_formula", "calls_numpy", "hide_frames", "is_standard", "is_users", "public",
+    "user_frame", "user_level", "user_line", "users_line_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,6 +50,23 @@ def is_users(file: str) -> bool:
     """Whether a source file is neither ours nor NumPy's nor SciPy's."""
     scipy = getattr(sys.modules.get("scipy"), "__file__", None)
     return not file.startswith((*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES)
+
+
+#: packages that compute by themselves, or run tests
+ENGINES = frozenset(
+    {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "optree", "pluggy",
+     "pytest", "torch", "xdist"}
+)  # fmt: skip
+
+
+def calls_numpy(file: str, module: Any) -> bool:
+    """Whether code is the user's, or of a package whose functions are made of NumPy's, by its file and module."""
+    return is_users(file) and str(module).partition(".")[0] not in ENGINES
+
+
+def is_standard(file: str) -> bool:
+    """Whether a source file is one of Python's own library."""
+    return file.startswith((_STANDARD, "<frozen")) and _INSTALLED not in file
 
 
 def user_frame() -> tuple[types.FrameType, int]:

@@ -1,18 +1,24 @@
-"""What a tensor without axes is taken for: a number, as NumPy's scalars are, which has no length.
+"""What a tensor is taken for by code that asks: an array, a number of NumPy's or of Python's.
 
-``isinstance(x, numbers.Real)``, ``np.isscalar(x)`` and ``hasattr(x, "__len__")`` choose the way that code goes; of an
-entry of an array they have to say what they say without a transform. Not for: ``isinstance(x, float)`` or
-``np.ndarray``, which no class can answer for another (``lift`` does), nor for ``hasattr(x, "__iter__")``: Python would
-iterate by index over what has no such method.
+``isinstance(x, np.ndarray)``, ``isinstance(x, numbers.Real)``, ``np.isscalar(x)`` and ``hasattr(x, "__len__")`` choose
+the way that code goes, and have to say what they say without a transform. The user's code is told the class that NumPy
+would have; NumPy's and SciPy's own, which would take such a class at its word, only whether it is a number. Not for:
+``type(x)`` and ``hasattr(x, "__iter__")``, which ask the type itself (``boundary/type_tests.py``).
 """
 
 from __future__ import annotations
 
+import abc
+import functools
 import numbers
 import types
 from collections.abc import Callable
 
-__all__ = ["NUMBERS", "OfAxes", "is_asked_by_sparse", "set_class"]
+from .frames import calls_numpy
+
+__all__ = [
+    "NUMBERS", "OfAxes", "STANDING", "TOLD", "is_asked_by_sparse", "is_asked_by_users", "set_class", "standing_in",
+]  # fmt: skip
 
 
 class _Real:
@@ -54,6 +60,36 @@ def is_asked_by_sparse(frame: types.FrameType | None) -> bool:
             return operator and frame.f_globals.get("__name__") == "scipy.sparse._sputils"
         frame = frame.f_back
     return False
+
+
+#: NumPy's and Python's types -> what has their names in lifted code, if any runs
+STANDING: dict[type, type] = {}
+
+
+def standing_in(kind: type, names: dict) -> type:
+    """Return the class that has a type's name in code with these globals: another one if they are lifted."""
+    return STANDING.get(kind, kind) if STANDING and names.get("float") is STANDING[float] else kind
+
+
+#: a source file -> whether its code is told of a tensor what NumPy would have in its place; looked up before asking
+TOLD: dict[str, bool] = {functools.__file__: True}  # where singledispatch asks
+
+
+def is_asked_by_users(frame: types.FrameType) -> bool:
+    """Whether it is the user's code, or that of a package made of NumPy's functions, that asks what a tensor is."""
+    file = frame.f_code.co_filename
+    if file == _ABC and frame.f_back is not None:
+        frame = frame.f_back
+        file = frame.f_code.co_filename
+    told = TOLD.get(file)
+    if told is None:
+        module = frame.f_globals.get("__name__")
+        told = TOLD[file] = calls_numpy(file, module) and module != "json.encoder"  # whose error names the class
+    return told
+
+
+#: the file of the code in which ``isinstance`` of an abstract class asks
+_ABC = abc.ABCMeta.__instancecheck__.__code__.co_filename
 
 
 class _Unsized(AttributeError, TypeError):

@@ -94,8 +94,9 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
             return out
     if isinstance(first, SwallowedRefusals):
         return first.tell()
-    if known is not None and again.rewind():  # what is known of this code does not hold for these arguments
-        return _run_again(again)
+    if (block := known and known.unlifted()) is not None and again.rewind():
+        with block:  # what is known of this code does not hold for these arguments
+            return _run_again(again)
     if isinstance(error, (RuleMissingError, UnsupportedError)) and error.what.startswith("scipy."):
         raise error from None  # it names what is missing, where SciPy's own code met a conversion deep inside
     raise first

@@ -16,7 +16,15 @@ import numpy as np
 from ..base.asking import by_name, is_read
 from ..base.containers import can_carry, has_own_arithmetic, mixed_arithmetic_error
 from ..base.frames import user_frame
-from ..base.likeness import NUMBERS, OfAxes, is_asked_by_sparse, set_class
+from ..base.likeness import (
+    NUMBERS,
+    TOLD,
+    OfAxes,
+    is_asked_by_sparse,
+    is_asked_by_users,
+    set_class,
+    standing_in,
+)
 from ..base.tree import KINDS, Kind
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
@@ -59,6 +67,9 @@ LOOK_UP = (
     "to look entries up make the array a tensor: np.asarray(array, like=x)[x] (np.take looks for tensors in its first"
     " argument only); "
 )
+
+#: names by which code asks what is in an array
+_DTYPES = frozenset({"dtype", "result_type"})
 
 _WRITE = "by a write into a plain array, buffer[i] = x, or by compiled code"
 _BUFFER = (
@@ -170,6 +181,17 @@ class Tracer:
                 " np.zeros(n, like=x)) or with dualad.numpy.zeros(n), build it with np.stack([...]), cast with"
                 " x.astype(dtype), or use dualad.stop_gradient(x) if the number alone is wanted",
             )
+        frame = sys._getframe(1)
+        if not _DTYPES.isdisjoint(frame.f_code.co_names) and is_asked_by_users(frame):
+            try:  # which is noted, as one that somebody caught
+                raise ConversionError(
+                    f"a {self._kind()} of shape {self.shape} was given to np.array/np.asarray by code that asks for a"
+                    " dtype.",
+                    "that of an array of Python objects is object, and not that of the numbers",
+                    "ask the tensor itself, x.dtype, or lift the function",
+                )
+            except ConversionError:
+                pass
         return ABOVE.object_array(self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
@@ -312,16 +334,24 @@ class Tracer:
 
     __len__ = OfAxes(lambda self: self.shape[0], "len() of unsized object")
 
-    # What ``isinstance`` asks where the type itself is not the answer: numbers.Number, numbers.Real, ...
+    # What ``isinstance`` asks where the type itself is not the answer: np.ndarray, float, numbers.Real, ...
     @property
     def __class__(self):
-        if self.shape or is_asked_by_sparse(sys._getframe(1)):
+        frame = sys._getframe(1)
+        file = frame.f_code.co_filename
+        if (TOLD[file] if file in TOLD else is_asked_by_users(frame)) and self.level.open:
+            return standing_in(self.class_in_numpy(), frame.f_globals)
+        if self.shape or self.class_in_numpy() is np.ndarray or is_asked_by_sparse(frame):
             return type(self)
         return NUMBERS.get(self.dtype.kind, type(self))
 
     @__class__.setter
     def __class__(self, kind):
         set_class(self, kind)
+
+    def class_in_numpy(self) -> type:
+        """Return the class of what NumPy would have in its place: an array, a scalar, a Python number."""
+        return np.ndarray if self.shape else self.dtype.type
 
     def __repr__(self) -> str:
         # Whoever prints is looking for something: whatever state a tensor is in, it says what it can.

@@ -169,6 +169,10 @@ class Call:
         self.arrays = [x for x in self.leaves if is_array(x)]
         self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
 
+    @property
+    def __wrapped__(self) -> Callable:
+        return self.f
+
     def __reduce__(self):
         return type(self), (self.f, self.args, self.kwargs, self.options.here())
 

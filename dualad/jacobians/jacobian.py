@@ -454,6 +454,10 @@ class Derivative:
     def __init__(self, call: Call, mode: str, stage: Linearization | None = None) -> None:
         self.call, self.mode, self.stage = call, mode, stage
 
+    @property
+    def __wrapped__(self) -> Callable | None:
+        return self.call.f if self.stage is None else None  # a linear program runs none of the user's code
+
     def __reduce__(self) -> tuple:
         return Derivative, (self.call if self.stage is None else None, self.mode, self.stage)
 

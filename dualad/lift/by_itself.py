@@ -22,14 +22,14 @@ from typing import Any, NamedTuple, overload
 
 from ..base.frames import PACKAGE
 from ..base.log import log
-from ..base.reach import ATOMS, MANY
 from ..base.signatures import Args, Out
 from ..boundary.swallowed import SwallowedRefusals
 from ..boundary.transformed import Transformed, transform
-from ..core.tracer import Tracer
-from .places import Place, attribute, original_in, restore, swap
+from ..boundary.type_tests import asking, users_of
+from .places import MISSING, Place, is_quiet, original_in, restore, swap
+from .python_names import ASKING, BUILTINS
 from .reach import Reach, is_kept
-from .targets import top
+from .targets import lift_table, top
 
 __all__ = ["after", "begin", "plain"]
 
@@ -50,12 +50,38 @@ _known: dict[int, _Known] = {}
 _reaches: OrderedDict[tuple, Reach] = OrderedDict()
 
 
-class _Lift:
-    """A block in which a function is lifted, with packages beside its own."""
+class _Names:
+    """A block in which code that asks for types finds the names replaced that it asks by, and nothing else."""
 
-    __slots__ = ("_function", "_places", "_reach", "packages")
+    __slots__ = ("_asking", "_places")
+
+    def __init__(self, namespaces: tuple[dict, ...]) -> None:
+        mark = lift_table().mark if namespaces else ""
+        self._asking = self._places = [
+            Place.at(names, name, MISSING, BUILTINS[name], mark)
+            for names in namespaces
+            for name in ASKING
+            if original_in(names, name, names.get(name, MISSING)) is MISSING
+        ]
+
+    def __enter__(self) -> None:
+        swap(self._places)
+
+    def __exit__(self, *exc_info: object) -> None:
+        restore(self._places)
+
+    def unlifted(self) -> _Names | None:
+        """Return the block for the same function without lifting; None if this one does not lift."""
+        return None
+
+
+class _Lift(_Names):
+    """A block in which a function is lifted, with packages beside its own, and other code finds what it asks by."""
+
+    __slots__ = ("_function", "_reach", "packages")
 
     def __init__(self, f: Callable, function: Any, packages: tuple[str, ...]) -> None:
+        super().__init__(asking(f, is_quiet()))
         self._function, self.packages = function, packages
         reach = _reaches.get((id(f), packages))
         if reach is None:
@@ -65,14 +91,16 @@ class _Lift:
                 if len(_reaches) > 32:
                     _reaches.popitem(last=False)
         self._reach = reach
-        self._places: list[Place] = []
 
     def __enter__(self) -> None:
-        self._places = self._reach.current()
-        swap(self._places)
+        self._places = self._reach.current() + self._asking
+        super().__enter__()
 
-    def __exit__(self, *exc_info: object) -> None:
-        restore(self._places)
+    def unlifted(self) -> _Names:
+        """Return the block in which the function is not lifted."""
+        block = _Names(())
+        block._places = self._asking
+        return block
 
     def learn(self) -> None:
         """Remember that this code has to be lifted, and say so once."""
@@ -82,9 +110,19 @@ class _Lift:
         _known[id(code)] = _remembered(code, self.packages)
 
 
-def begin(f: Callable) -> _Lift | None:
-    """Return the block in which a function is known to need to run; None if there is none."""
-    if not _known or _off.get():
+def begin(f: Callable) -> _Lift | _Names | None:
+    """Return the block in which a function has to run; None if there is none."""
+    if _off.get():
+        return None
+    if (lift := _known_lift(f)) is not None:
+        return lift
+    namespaces = asking(f, is_quiet())
+    return _Names(namespaces) if namespaces else None
+
+
+def _known_lift(f: Callable) -> _Lift | None:
+    """Return the block in which a function is known to need to run lifted; None if there is none."""
+    if not _known:
         return None
     if type(f) is types.FunctionType and not (f.__dict__ or f.__code__.co_filename.startswith(PACKAGE)):
         user = (f, f)  # as most often
@@ -96,8 +134,9 @@ def begin(f: Callable) -> _Lift | None:
     return None if known is None or known.packages is None else _Lift(*user, known.packages)
 
 
-def after(f: Callable, error: BaseException, lift: _Lift | None) -> _Lift | None:
+def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _Lift | None:
     """Return the block in which a function is to run once more, after a refusal outside or inside of one; or None."""
+    lift = block if isinstance(block, _Lift) else None
     errors = [*_chain(error.error if isinstance(error, SwallowedRefusals) else error)]
     if _off.get() or any([getattr(e, "is_plain", False) for e in errors]) or (user := _user_of(f)) is None:
         return None
@@ -147,45 +186,7 @@ def _user_of(f: Any) -> tuple[Any, Any] | None:
 
     There is none in what ``plain`` has made, either: what lies deeper is not looked at.
     """
-    pending, seen = [f], {id(f)}
-    for x in pending:
-        held = _held(x)
-        if held is None:
-            if callable(x) and (function := _function_of(x)) is not None:
-                return x, function
-        elif getattr(x, "is_plain", False):
-            return None
-        elif len(seen) < MANY:
-            new = [y for y in held if type(y) not in ATOMS and id(y) not in seen]
-            seen.update(map(id, new))
-            pending += new
-    return None
-
-
-def _held(f: Any) -> list | None:
-    """Return what an object of this package holds; None for another one."""
-    if isinstance(f, types.FunctionType):
-        if not f.__code__.co_filename.startswith(PACKAGE):
-            return None
-        return [attribute(cell, "cell_contents") for cell in f.__closure__ or ()]
-    if isinstance(f, functools.partial):
-        return None if _held(f.func) is None else [f.func, *f.args, *f.keywords.values()]
-    if isinstance(f, types.MethodType):
-        return None if _held(f.__func__) is None else [f.__self__]
-    slots = _slots(type(f))  # type: ignore[arg-type]
-    if slots is None:
-        return None
-    if hasattr(f, "__wrapped__"):
-        return [f.__wrapped__]
-    return [*[attribute(f, name) for name in slots], *getattr(f, "__dict__", {}).values()]
-
-
-@functools.lru_cache(maxsize=1000)
-def _slots(kind: type) -> list[str] | None:
-    """Return the slots of a class of this package; None for another one, and for tensors."""
-    if top(kind.__module__) != "dualad" or issubclass(kind, Tracer):
-        return None
-    return [name for cls in kind.__mro__ for name in vars(cls).get("__slots__", ())]
+    return next(((x, function) for x in users_of(f) if (function := _function_of(x)) is not None), None)
 
 
 def _function_of(f: Any) -> Any:

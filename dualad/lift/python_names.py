@@ -1,4 +1,4 @@
-"""Python's own names as lifted code sees them: ``isinstance``, ``float``, ``complex`` and ``type``.
+"""Python's own names as lifted code sees them: ``isinstance``, ``hasattr``, ``type``, ``float``, ``complex``.
 
 Each does what Python's does, and answers for a tensor as for what NumPy would have in its place: an array, a scalar, a
 Python number. Not for: where they take the originals' places (``targets.py``).
@@ -7,37 +7,44 @@ Python number. Not for: where they take the originals' places (``targets.py``).
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import Any
 
 import numpy as np
 
 from .. import numpy as dualad_numpy
+from ..base.likeness import STANDING, standing_in
 from ..core.tracer import Tracer, python_number
-from ..dual import Dual
 from ..memory.buffer import Buffer
-from ..numpy.scalars import SCALARS, is_array_in_numpy
+from ..numpy.scalars import SCALARS
 
-__all__ = ["BUILTINS"]
+__all__ = ["ASKING", "BUILTINS"]
 
 
 def _isinstance(x: object, types_: Any, /) -> bool:
-    """As ``isinstance``; a tensor is also what NumPy would have in its place: an array, a scalar, a Python number."""
-    if builtins.isinstance(x, types_):
-        return True
+    """As ``isinstance``; a tensor is also what NumPy would have in its place: an array, a scalar, a Python number.
+
+    And no more than that: an abstract class that looks for methods sees those of what NumPy would have.
+    """
     if not builtins.isinstance(x, Tracer):
-        return False
-    return builtins.isinstance(_like_in_numpy(x), types_)
+        return builtins.isinstance(x, types_)
+    return issubclass(x.class_in_numpy(), types_) or any([issubclass(builtins.type(x), t) for t in _ours_in(types_)])
 
 
-def _like_in_numpy(x: Any) -> Any:
-    if is_array_in_numpy(x):
-        return np.empty((0,) * len(x.shape), x.dtype)
-    while builtins.isinstance(x, Dual):
-        x = x._primal
-    return x if builtins.type(x) in _PYTHONS else x.dtype.type(0)
+def _ours_in(types_: Any) -> list[type]:
+    """Return the kinds of tensors among what ``isinstance`` was given."""
+    several = types_ if builtins.isinstance(types_, tuple) else getattr(types_, "__args__", (types_,))
+    return [t for t in several if builtins.isinstance(t, builtins.type) and (t is object or issubclass(t, Tracer))]
 
 
-_PYTHONS = frozenset({bool, int, float, complex})
+def _hasattr(x: object, name: str, /) -> bool:
+    """As ``hasattr``; a tensor that stands for a scalar has none of the methods that arrays alone have."""
+    if name in _OF_ARRAYS and builtins.isinstance(x, Tracer):
+        return builtins.hasattr(x.class_in_numpy(), name)
+    return builtins.hasattr(x, name)
+
+
+_OF_ARRAYS = frozenset({"__contains__", "__getitem__", "__iter__", "__len__"})
 
 
 # ── float and complex ────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,8 +124,8 @@ class _Type(_Stands):
         if len(args) != 1 or kwargs:
             return type(*args, **kwargs)
         x = args[0]
-        kind = type(_like_in_numpy(x)) if builtins.isinstance(x, Tracer) else type(x)
-        return _STANDING.get(kind, kind)
+        kind = x.class_in_numpy() if builtins.isinstance(x, Tracer) else type(x)
+        return standing_in(kind, sys._getframe(1).f_globals)
 
 
 _TYPE: type = _Type("type", (type,), {"_original": type})
@@ -127,15 +134,18 @@ _TYPE: type = _Type("type", (type,), {"_original": type})
 BUILTINS: dict[str, Any] = {
     "complex": _number_type(complex),
     "float": _number_type(float),
+    "hasattr": _hasattr,
     "isinstance": _isinstance,
     "type": _TYPE,
 }
 
-#: a type -> what has its name in lifted code
-_STANDING: dict[type, type] = {
+#: those by which code asks what it was given
+ASKING = ("hasattr", "isinstance", "type")
+
+STANDING.update({
     float: BUILTINS["float"],
     complex: BUILTINS["complex"],
     type: _TYPE,
     np.ndarray: dualad_numpy.ndarray,
     **{_original(standing): standing for standing in SCALARS.values()},
-}
+})  # fmt: skip

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..base.frames import ENGINES
 from ..errors import ArgumentError, ArgumentTypeError
 from .loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
@@ -26,11 +27,6 @@ __all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
 
 Modules = str | types.ModuleType | Iterable[str | types.ModuleType] | None
 
-#: packages that compute by themselves, or run tests: they stay as they are, whatever reaches them
-_ENGINES = frozenset(
-    {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "optree", "pluggy",
-     "pytest", "torch", "xdist"}
-)  # fmt: skip
 _ALL = ("all",)
 
 
@@ -46,7 +42,7 @@ def named(modules: Modules) -> tuple[str, ...]:
                 'pass modules=["package", "other.module"], modules=[package], or modules="all"',
             )
         name = module if isinstance(module, str) else module.__name__
-        if top(name) in REDIRECTED | _ENGINES:
+        if top(name) in REDIRECTED | ENGINES:
             raise ArgumentError(
                 f"lift: modules names {name!r}.",
                 f"{top(name)} computes by itself, and stays as it is",
@@ -236,7 +232,7 @@ def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
 def is_kept(namespace: dict) -> bool:
     """Whether the globals of a module stay as they are: dualad's, NumPy's, the standard library's."""
     package = top(namespace.get("__name__"))
-    if package in _ENGINES or package in REDIRECTED:
+    if package in ENGINES or package in REDIRECTED:
         return True
     if package not in sys.stdlib_module_names:
         return False

@@ -58,7 +58,9 @@ def look_through(namespaces: list[dict], roots: Iterable[dict], table: Table, lo
     for namespace in namespaces:
         for name, new in table.builtins.items():
             held = original_in(namespace, name, namespace.get(name, MISSING))
-            if held is MISSING and (id(namespace) in every or name in search.mentioned.get(id(namespace), ())):
+            mentioned = search.mentioned.get(id(namespace), ())
+            asked = name == "float" and "type" in mentioned  # which tells by it that NumPy's types are replaced, too
+            if held is MISSING and (id(namespace) in every or name in mentioned or asked):
                 search.places.append(Place.at(namespace, name, MISSING, new, table.mark))
     return search.places
 

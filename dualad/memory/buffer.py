@@ -55,6 +55,10 @@ class Buffer(Tracer, opaque=True):
         self._value = array
         self.level = _ABOVE
 
+    def class_in_numpy(self) -> type:
+        """Return NumPy's array: what creation functions make is no scalar."""
+        return np.ndarray
+
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _strides(self):

@@ -215,4 +215,4 @@ class ndenumerate:
 
 def isscalar(element) -> bool:
     """As ``numpy.isscalar``; a result without axes is a scalar, as NumPy's are."""
-    return not np.ndim(element) if isinstance(element, Tracer) and type(element) is not Buffer else np.isscalar(element)
+    return element.class_in_numpy() is not np.ndarray if isinstance(element, Tracer) else np.isscalar(element)

@@ -6,27 +6,14 @@ its instances. Not for: creating arrays (``creation.py``).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..boundary.boundary import running
 from ..core.tracer import Tracer
-from ..dual import Dual
 from ..memory.buffer import buffered, traced_in
 from .creation import asarray
 
-__all__ = ["SCALARS", "is_array_in_numpy", "ndarray"]
-
-
-def is_array_in_numpy(x: Any) -> bool:
-    """Whether NumPy would have an array in place of this tensor, and not one of its scalars or a Python number."""
-    if x.shape:
-        return True
-    bottom = x
-    while isinstance(bottom, Dual):
-        bottom = bottom._primal
-    return isinstance(bottom, np.ndarray)
+__all__ = ["SCALARS", "ndarray"]
 
 
 class _Stands(type):
@@ -58,7 +45,7 @@ class _ArrayType(_Stands):
     def __instancecheck__(cls, x: object) -> bool:
         if "_original" not in vars(cls):
             return type.__instancecheck__(cls, x)
-        return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and is_array_in_numpy(x))
+        return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and x.class_in_numpy() is np.ndarray)
 
     def __subclasscheck__(cls, other: type) -> bool:
         if "_original" in vars(cls) and type.__subclasscheck__(Tracer, other):
@@ -90,7 +77,8 @@ class _ScalarType(_Stands):
         if "_original" not in vars(cls):
             return type.__call__(cls, *args, **kwargs)
         if args and traced_in(args[0]) is not None:
-            return asarray(args[0], cls._original)
+            out = asarray(args[0], cls._original)
+            return out if out.shape else out[()]
         return cls._original(*args, **kwargs)
 
 

@@ -36,6 +36,8 @@ def known_value(x):
 
 def is_finite(x) -> bool | None:
     """Whether an array, tensor or number is finite throughout; ``None`` if that is not known yet."""
+    if isinstance(x, Tracer):
+        return x.is_finite()
     if isinstance(x, np.ndarray):
         try:
             if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
@@ -53,7 +55,7 @@ def is_finite(x) -> bool | None:
         return bool(abs(total) < math.inf or np.isfinite(x).all())
     if type(x) in _FLOATS:  # as in a loop over scalars
         return math.isfinite(x)
-    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf) if type(x) in PLAIN else None
+    return bool(abs(x) < math.inf) if type(x) in PLAIN else None
 
 
 #: up to this size a dot product is the quickest to meet every entry; beyond, BLAS may wake its threads for it

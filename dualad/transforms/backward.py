@@ -219,12 +219,12 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
 
 def _has_nan(x) -> bool:
     """Whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
+    if isinstance(x, Dual):
+        return _has_nan(x._primal) or (not isinstance(x._tangent, Staged) and _has_nan(x._tangent))
     if type(x) is np.ndarray or isinstance(x, np.number):
         return not is_finite(x) and bool(np.isnan(x).any())
     if x is None:
         return False
-    if isinstance(x, Dual):
-        return _has_nan(x._primal) or (not isinstance(x._tangent, Staged) and _has_nan(x._tangent))
     if isinstance(x, Batched):
         return _has_nan(x._value)
     if isinstance(x, Lazy):

@@ -214,7 +214,7 @@ def test_the_first_error_is_raised_where_nothing_helps() -> None:
     seen = []
 
     def f(x):
-        seen.append(type(np.zeros(1)))
+        seen.append(1)
         return np.sum(np.union1d(x, x))
 
     with pytest.raises(UnsupportedError, match="union1d") as raised:
