@@ -199,9 +199,11 @@ class Dual(Tracer):
         return self._primal
 
     def class_in_numpy(self) -> type:
-        """Return the class of what NumPy would have in its place, which that of the primal is."""
+        """Return the class of the primal, if that is NumPy's or Python's; another library's is its own."""
         inner = self._primal
-        return inner.class_in_numpy() if isinstance(inner, Tracer) else type(inner)
+        if isinstance(inner, Tracer):
+            return inner.class_in_numpy()
+        return type(inner) if type(inner) in PLAIN else type(self)
 
     @property
     def primal(self):

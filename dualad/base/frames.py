@@ -57,11 +57,14 @@ ENGINES = frozenset(
     {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "optree", "pluggy",
      "pytest", "torch", "xdist"}
 )  # fmt: skip
+#: and those whose arrays are not NumPy's: what is taken for one of NumPy's they read as memory
+_OF_ARRAYS = frozenset({"array_api_strict", "cupy", "dask", "distributed", "sparse"})
 
 
 def calls_numpy(file: str, module: Any) -> bool:
     """Whether code is the user's, or of a package whose functions are made of NumPy's, by its file and module."""
-    return is_users(file) and str(module).partition(".")[0] not in ENGINES
+    package = str(module).partition(".")[0]
+    return is_users(file) and package not in ENGINES and package not in _OF_ARRAYS
 
 
 def is_standard(file: str) -> bool:

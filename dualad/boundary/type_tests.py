@@ -228,7 +228,7 @@ def held(f: Any) -> list | None:
         return None if held(f.func) is None else [f.func, *f.args, *f.keywords.values()]
     if isinstance(f, types.MethodType):
         return None if held(f.__func__) is None else [f.__self__]
-    slots = _slots(type(f))  # type: ignore[arg-type]
+    slots = _slots(type(f))
     if slots is None:
         return None
     if hasattr(f, "__wrapped__"):

@@ -68,6 +68,9 @@ LOOK_UP = (
     " argument only); "
 )
 
+#: Python's types of numbers, by the kind of their dtype
+_PYTHONS: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
 #: names by which code asks what is in an array
 _DTYPES = frozenset({"dtype", "result_type"})
 
@@ -351,7 +354,9 @@ class Tracer:
 
     def class_in_numpy(self) -> type:
         """Return the class of what NumPy would have in its place: an array, a scalar, a Python number."""
-        return np.ndarray if self.shape else self.dtype.type
+        if self.shape:
+            return np.ndarray
+        return _PYTHONS[self.dtype.kind] if self.is_python_number() else self.dtype.type
 
     def __repr__(self) -> str:
         # Whoever prints is looking for something: whatever state a tensor is in, it says what it can.

@@ -214,10 +214,6 @@ class StagedLevel(Level):
         return program
 
 
-#: the type of Python's numbers, by the kind of their dtype
-_PYTHONS: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
-
-
 class Staged(Tracer):
     """A value that is not known yet: a variable of the program of its level."""
 
@@ -226,13 +222,6 @@ class Staged(Tracer):
     def __init__(self, variable: Variable, level: StagedLevel) -> None:
         self.variable = variable
         self.level = level
-
-    def class_in_numpy(self) -> type:
-        """Return the class of what NumPy would have in its place: Python's for what Python computes of its numbers."""
-        variable, numbers = self.variable, self.level.numbers
-        if is_weak(variable.aval) or (numbers and variable in numbers):
-            return _PYTHONS[self.dtype.kind]
-        return super().class_in_numpy()
 
     def process(self, op, args, params):
         """Record an operator as the next step of the program."""
