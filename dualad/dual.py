@@ -181,7 +181,7 @@ class Dual(Tracer):
             value, tangent = watch.dual(level, op, primals, tangents, params)
             return value if rule is None else tag_origin(_join(value, tangent, level, op, params))
         if rule is None:
-            return bind(op, primals, params)
+            return _as_operator(bind(op, primals, params), primals, params)
         if live:
             value, tangent = rule(primals, tangents, **params) if params else rule(primals, tangents)
         else:
@@ -189,6 +189,8 @@ class Dual(Tracer):
             tangent = (None,) * len(value) if op.multiple_results else None
         if params is NO_PARAMS and type(value) not in _OF_NUMPY:  # NumPy's functions give no Python number
             value = value.numpy_number() if isinstance(value, Tracer) else strong(value)
+        elif params is OPERATOR:
+            value = _as_operator(value, primals, params)
         if tangent is None or op.multiple_results:
             return _join(value, tangent, level, op, params)
         return Dual(value, tangent, level)
@@ -361,6 +363,13 @@ class Dual(Tracer):
 _OF_NUMPY = frozenset({np.ndarray, np.float64})
 
 
+def _as_operator(value, primals, params):
+    """Return what NumPy computed for one of Python's operators: of Python numbers, a Python number."""
+    if params is not OPERATOR or type(value) is np.ndarray or not all([is_python_number(p) for p in primals]):
+        return value
+    return value if is_python_number(value) or value.dtype.kind not in "fc" else python_number(value)
+
+
 def _join(value, tangent, level: DualLevel, op, params: dict):
     """Make Duals of what a rule has returned."""
     if op.multiple_results:
@@ -372,7 +381,7 @@ def _join(value, tangent, level: DualLevel, op, params: dict):
 
 def _wrap(value, tangent, level: DualLevel):
     """Make a Dual, unless the value can carry no tangent: integers and booleans stay what they are."""
-    if tangent is None and not is_inexact(value.dtype):
+    if tangent is None and not is_inexact(aval_of(value).dtype):
         return value
     return Dual(value, tangent, level)
 

@@ -34,6 +34,7 @@ from ..errors import ArgumentError, ArgumentTypeError, BranchError, ConversionEr
 from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
+from ..ops.shaping import astype
 from ..program.ir import Program, distinct_calls, map_atoms, programs_in
 from ..program.variable import Variable
 from ..surface.leaves import as_primal
@@ -323,8 +324,8 @@ class Jitted(HasFront):
             if type(x) is bool or (type(x) is int and not fits(x)):
                 flags.append(False)
                 continue
-            if isinstance(x, Tracer) and not x.dtype.isnative:
-                x = leaves[i] = x.astype(x.dtype.newbyteorder("="))
+            if isinstance(x, Tracer) and not x.aval.dtype.isnative:
+                x = leaves[i] = astype(x, dtype=x.aval.dtype.newbyteorder("="))
             as_it_is = isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative)
             flags.append(as_it_is or is_array(x))
             if as_it_is or not flags[-1]:

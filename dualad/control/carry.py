@@ -15,13 +15,14 @@ import optree
 from ..base.tree import flatten, leaf_names, tree_map, treedef_outline
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.tracer import is_python_number
+from ..core.tracer import is_python_number, python_number
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
 from ..memory.memory import unshared
 from ..rules.calls import partition
 from ..surface.arguments import operand
+from ..tensors.staged import Staged
 
-__all__ = ["Carry", "as_dtype", "fresh", "signature"]
+__all__ = ["Carry", "as_dtype", "as_numbers", "fresh", "signature"]
 
 _ORDER = "biufc"
 
@@ -33,6 +34,12 @@ def signature(x) -> Aval:
     """Return the aval of a value, weak also where a Python number is inside a tensor."""
     aval = aval_of(x)
     return Aval(aval.shape, aval.dtype, True) if is_python_number(x) else aval
+
+
+def as_numbers(values: Sequence, numbers: Sequence[bool]) -> list:
+    """Return new values, with those that are Python numbers as such."""
+    made = lambda x: x.marked_number() if type(x) is Staged else python_number(x)
+    return [made(x) if n else x for n, x in zip(numbers, values, strict=True)]
 
 
 def fresh(tree: Any) -> Any:
@@ -77,6 +84,10 @@ class Carry:
     def tree(self, values: Sequence) -> Any:
         """Return values as the tree that the user's functions see."""
         return optree.tree_unflatten(self.template.tree, values) if self.plain else self.template.fill(values)
+
+    def result(self, values: Sequence) -> Any:
+        """Return what a loop that was written down gives: what stayed a Python number in the carry is one again."""
+        return self.tree(as_numbers(values, [a.weak for a in self.avals]))
 
     def accept(self, out: Any) -> list:
         """Check a new carry against the old one and return its values."""

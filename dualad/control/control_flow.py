@@ -24,7 +24,7 @@ from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.level import escaped
 from ..core.libraries import refuse_lazy
-from ..core.tracer import Tracer, beneath, is_python_number, layers, python_number
+from ..core.tracer import Tracer, beneath, is_python_number, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, ConvergenceError, DtypeError, ShapeError, TreeError
 from ..memory.memory import unshared
@@ -32,7 +32,7 @@ from ..rules.calls import partition
 from ..surface.leaves import output_leaves
 from ..tensors.lazy import Lazy
 from ..tensors.staged import Staged
-from .carry import Carry, as_dtype, fresh, signature
+from .carry import Carry, as_dtype, as_numbers, fresh, signature
 from .control_ops import switch as switch_op
 from .control_ops import switch_linearly
 from .control_ops import while_loop as while_op
@@ -203,12 +203,7 @@ def _choose(index, known, branches: tuple, operands: tuple, where: str):
         mine = index >= i if where == "switch" else index
         chosen = [np.where(mine, a, b) for a, b in zip(leaves, chosen, strict=True)]
         numbers = [n and is_python_number(x) for n, x in zip(numbers, leaves, strict=True)]
-    return optree.tree_unflatten(tree, _as_numbers(chosen, numbers))
-
-
-def _as_numbers(values: Sequence, numbers: Sequence[bool]) -> list:
-    """Return values with those that are Python numbers in all branches as such."""
-    return [python_number(x) if n else x for x, n in zip(values, numbers, strict=True)]
+    return optree.tree_unflatten(tree, as_numbers(chosen, numbers))
 
 
 def _check_alike(a: Sequence[Aval], b: Sequence[Aval], tree, other, where: str) -> list[Aval]:
@@ -275,7 +270,7 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
         out = switch_linearly(index, args, unknown[1:], tuple(programs))
     else:
         out = bind(switch_op, (index, *args), {"branches": tuple(programs), "linear": 0})
-    return optree.tree_unflatten(bodies[0].tree, _as_numbers(out, [a.weak for a in common]))
+    return optree.tree_unflatten(bodies[0].tree, as_numbers(out, [a.weak for a in common]))
 
 
 def linear_arguments(args: Sequence) -> list[bool]:
@@ -387,7 +382,7 @@ def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: 
         "body": _capture_first(body, k),
         "constants": (len(test.captured), len(body.captured)),
     }
-    return carry.tree(bind(while_op, (*test.captured, *body.captured, *values), params))
+    return carry.result(bind(while_op, (*test.captured, *body.captured, *values), params))
 
 
 def _bounded_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list, most: int) -> Any:

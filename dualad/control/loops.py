@@ -149,7 +149,7 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
         "reverse": bool(reverse), "counts": (c, k, len(xs), 0), "linear": False,
     }  # fmt: skip
     out = bind(scan_op, args, params)
-    return carry.tree(out[:k]), optree.tree_unflatten(body.tree.child(1), list(out[k:]))
+    return carry.result(out[:k]), optree.tree_unflatten(body.tree.child(1), list(out[k:]))
 
 
 def _rows_of(xs: Any, where: str) -> tuple[Template, list]:

@@ -85,11 +85,11 @@ def _either(original: Callable, on_tensors: Callable) -> Callable:
 
 def _number(x: Any) -> Any:
     """Return what NumPy computed as the Python number that ``math`` gives."""
-    return python_number(x) if isinstance(x, Tracer) and not x.shape and x.dtype.kind in "fc" else x
+    return python_number(x) if isinstance(x, Tracer) and not x.shape and x.aval.dtype.kind in "fc" else x
 
 
 def _precise(x: Any) -> Any:
-    return _number(x) if isinstance(x, Tracer) and x.dtype != python_dtype(x.dtype) else x
+    return _number(x) if isinstance(x, Tracer) and x.aval.dtype != python_dtype(x.aval.dtype) else x
 
 
 def _holds(x: Any) -> bool:

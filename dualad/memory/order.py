@@ -37,6 +37,7 @@ def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
     It keeps the entries, and may change the dtype, the order in memory, and the shape by axes of length one.
     """
     note("order")
+    x = x.numpy_number()
     out = ask(like := layout(x))
     if out.dtype.kind not in "biufc":
         raise TypeError(f"a tensor can't be made an array of dtype {out.dtype}")
@@ -53,6 +54,7 @@ def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
 def second(x: Any) -> Any:
     """Return what stands for a second array of the same memory, shape and order: the box itself."""
     if isinstance(x, Tracer):
+        x = x.numpy_number()  # of a Python number NumPy makes an array
         record(x).twice = True
     return x
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.aval import Array, Aval, aval_of
 from ..core.primitive import Primitive
+from ..core.tracer import Tracer
 from .choice import nowhere, where
 from .kinds import (
     add_tangents,
@@ -208,7 +209,7 @@ def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 def _raise_to(x, y):
     """Return x**y; of two Python numbers a Python number, as the caller's own code would give, of real ones a real."""
-    if type(x) not in _PYTHONS:
+    if type(x) not in _PYTHONS or isinstance(y, Tracer):
         return x**y
     if type(y) in _PYTHONS:
         try:

@@ -468,4 +468,5 @@ _round_to("__trunc__", np.trunc)
 @_method
 def __round__(self, ndigits=None):
     value = np.round(self, ndigits or 0)
+    value = python_number(value) if self.is_python_number() else value
     return int(value) if ndigits is None and not isinstance(value, Tracer) else value

@@ -229,7 +229,9 @@ def astype(
         return out if x.shape or is_scalar(x) else as_array(out)
     if copy:
         return x.copy(order)
-    return x if order == "K" else convert_like_numpy(x, lambda like: like.astype(dtype, order, copy=False))
+    if order != "K":
+        return convert_like_numpy(x, lambda like: like.astype(dtype, order, copy=False))
+    return x.numpy_number() if isinstance(x, Tracer) else x
 
 
 # ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────

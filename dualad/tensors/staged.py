@@ -123,7 +123,7 @@ class StagedLevel(Level):
             outs = tuple([Variable(aval) for aval in out])
             self.steps.append((op, atoms, params, outs))
             return tuple([Staged(v, self) for v in outs])
-        variable = Variable(out)
+        variable = Variable(out if not is_weak(out) else Aval(out.shape, out.dtype))
         if self.numbers is not None:
             atoms, variable = self.promote(op, atoms, params, variable)
         self.steps.append((op, atoms, params, (variable,)))

@@ -468,6 +468,9 @@ NUMBERS = {
     "captured": lambda x, s: da.cond(x[0] > 0, lambda a: a * s, lambda a: a + s, x),
     "carried": lambda x, s: da.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1]), (x, s))[0],
     "carried, of the argument": lambda x, s: da.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1]), (x, x[0].item()))[0],
+    "carried through": lambda x, s: x * da.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1]), (x, s))[1],
+    "counted": lambda x, s: x * da.scan(lambda c, v: (c + s, v), 0, x)[0],
+    "counted by while_loop": lambda x, s: x * da.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + s, c[1]), (0, x))[0],
     "jit": lambda x, s: da.jit(lambda a, k: a * k)(x, s),
     "jit, of the argument": lambda x, s: da.jit(lambda a, k: a * k)(x, x[0].item()),
 }

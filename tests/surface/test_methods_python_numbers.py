@@ -36,6 +36,15 @@ STEPS: dict[str, Callable] = {
     "s * s": lambda s: s * s,
     "2 / s": lambda s: 2 / s,
     "s ** 2": lambda s: (-s) ** 2,
+    "+s": lambda s: +s,
+    "s // 0.7": lambda s: s // 0.7,
+    "s % 0.7": lambda s: s % 0.7,
+    "2 ** s": lambda s: 2**s,
+    "round": lambda s: round(s, 1),
+    "of NumPy: float64": lambda s: np.float64(s),
+    "of NumPy: asarray": lambda s: np.asarray(s),
+    "of NumPy: copy": lambda s: np.copy(s),
+    "of NumPy: reshape": lambda s: np.reshape(s, ()),
     "of NumPy: add": lambda s: np.add(s, 2),
     "of NumPy: sin": lambda s: np.sin(s),
     "of NumPy: multiply": lambda s: np.multiply(s, s),
@@ -71,7 +80,7 @@ def transformed(f: Callable, x: np.ndarray) -> dict[str, Callable]:
     }
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(100))
 def test_dtypes_are_those_of_plain_numpy(seed: int) -> None:
     draw = random.Random(seed)
     make, end = draw.choice(list(MAKES)), draw.choice(list(ENDS))
@@ -86,7 +95,10 @@ def test_dtypes_are_those_of_plain_numpy(seed: int) -> None:
             s = STEPS[step](s)
         return ENDS[end](s, other)
 
-    expected = np.asarray(f(x))
+    try:
+        expected = np.asarray(f(x))
+    except TypeError:  # of complex numbers there is no remainder
+        return
     tolerance = {np.float16: 4e-3, np.float32: 4e-6, np.complex64: 4e-6}.get(expected.dtype.type, 4e-7)
     for way, run in transformed(da.lift(f) if make in LIFTED else f, x).items():
         found = np.asarray(run())
