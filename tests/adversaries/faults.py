@@ -62,7 +62,7 @@ def _alias(*names: str, to: Callable = lambda self, args, params: args[0]) -> tu
 
         return alias
 
-    return ((simplify._Simplifier, "alias", make),)
+    return ((simplify._Simplifier, "alias", make), (simplify, "_ALIASED", lambda real: real | set(names)))
 
 
 def _step(change: Callable) -> tuple:

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import repeats
+from dualad.compile import names, repeats
 from dualad.compile import reroll as rerolling
 from dualad.compile.reroll import reroll, rolled_loops
 from dualad.compile.simplify import simplify
+from dualad.compile.validate import DifferentProgram, check_same
 from dualad.errors import ProgramError
 from dualad.program.check import check
 from dualad.program.ir import Program, evaluate
@@ -469,3 +470,27 @@ def test_planted_faults_are_caught(monkeypatch, where, name: str, fault, f) -> N
     monkeypatch.setattr(where, name, fault, raising=name != "reversed")
     with pytest.raises((AssertionError, ProgramError, IndexError, KeyError, ValueError)):
         rolled(f, STATE, STATE * 0.7 + 0.1)
+
+
+@pytest.mark.parametrize(("left", "is_known"), [(1 << 12, True), (100, False)])
+def test_rows_beyond_the_limit_are_proven_within_a_budget(left, is_known, monkeypatch) -> None:
+    """Rows of a loop that are stacked into a large array are read again in the reverse loop, as in long networks."""
+    monkeypatch.setattr(rerolling, "_LONG", 60)
+    monkeypatch.setattr(names, "SMALL", 64)
+    monkeypatch.setattr(names, "_MANY", left)
+
+    def f(x):
+        rows = []
+        for _ in range(40):
+            x = np.tanh(x * 1.5)
+            rows.append(x)
+        return np.sum(np.stack(rows) ** 2)
+
+    program = simplify(bare(da.trace(da.grad(f), np.linspace(0.1, 0.7, 4))))
+    again = reroll(program)
+    assert any([step.op.name == "scan" for step in again.steps])
+    if is_known:
+        check_same(program, again)
+    else:
+        with pytest.raises(DifferentProgram):
+            check_same(program, again)

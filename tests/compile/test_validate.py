@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import names as naming
 from dualad.compile import repeats, trust
 from dualad.compile import reroll as rerolling
 from dualad.compile import simplify as simplifying
@@ -597,26 +596,3 @@ def test_the_compiler_proves_what_it_runs(monkeypatch):
     fast = CallProgram(traced(two_values, X, Y)).compiled.run(X, Y)
     for a, b in zip(fast, two_values(X, Y), strict=True):
         assert np.array_equal(a, b)
-
-
-@pytest.mark.parametrize(("left", "is_known"), [(1 << 12, True), (100, False)])
-def test_some_arrays_beyond_the_limit_are_known_entry_by_entry(left, is_known, monkeypatch):
-    """Rows of a loop that are stacked into a large array are read again in the reverse loop, as in long networks."""
-    monkeypatch.setattr(naming, "SMALL", 64)
-    monkeypatch.setattr(naming, "_MANY", left)
-
-    def f(x):
-        rows = []
-        for _ in range(40):
-            x = np.tanh(x * 1.5)
-            rows.append(x)
-        return np.sum(np.stack(rows) ** 2)
-
-    program = simplify(traced(da.grad(f), X))
-    rolled = reroll(program)
-    assert any([step.op.name == "scan" for step in rolled.steps])
-    if is_known:
-        check_same(program, rolled)
-    else:
-        with pytest.raises(DifferentProgram):
-            check_same(program, rolled)
