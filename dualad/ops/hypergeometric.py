@@ -30,10 +30,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.special._ufuncs as sp
 
-from .incomplete import flat_doubles
+from .incomplete import crowded_panels, derivative_of_psi, flat_doubles, weights_of_exponential
 
-__all__ = ["hypergeometric_derivative"]
+__all__ = ["hypergeometric_derivative", "tricomi_derivative"]
 
 #: a parameter: its value, and its coefficients of α, β, …
 Linear = tuple[np.ndarray, tuple[float, ...]]
@@ -190,3 +191,43 @@ def hypergeometric_derivative(*given, order: Sequence[int]):
             value = ring.over(value, linear[-1], n)
         out = value[tuple(orders)] * math.prod(map(math.factorial, orders))
     return out.reshape(shape)
+
+
+# ── Tricomi's function, U(a, b, x) = 1/Γ(a) ∫ exp(as − xeˢ + (b − a − 1) log(1 + eˢ)) ds, for a > 0 ────────────────
+#
+# The exponent has one maximum, where xt² − (b − 1 − x) t − a = 0 for t = eˢ.
+
+
+def _to_depth(exponent, step: float):
+    """Return how far to go, in multiples of 1.4 of the step, until the exponent has fallen by 41."""
+    length = np.full(exponent(0.0).shape, abs(step))
+    for _ in range(60):
+        open_ = exponent(math.copysign(1.0, step) * length) > exponent(0.0) - 41
+        if not open_.any():
+            break
+        length = np.where(open_, 1.4 * length, length)
+    return length
+
+
+def tricomi_derivative(a, b, x, *, order: tuple[int, int, int]):
+    """Return the derivative, of an order in each argument, of ``hyperu`` for positive a and x; others are NaN."""
+    (a, b, x), shape = flat_doubles(a, b, x)
+    i, j, along = order
+    with np.errstate(all="ignore"):
+        fine = (a > 0) & (x > 0) & np.isfinite(a + b + x)
+        a, b, x = (np.where(fine, v, 1.0)[:, None] for v in (a, b, x))
+        linear = b - 1 - x
+        root = np.hypot(linear, 2 * np.sqrt(a * x))
+        peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * a / (root - linear)))
+        exponent = lambda s: a * (peak + s) - x * np.exp(peak + s) + (b - a - 1) * np.logaddexp(0, peak + s)
+        higher = [None, *[derivative_of_psi(n, a) for n in range(1, i)]]
+        total = 0.0
+        for side in (-1.0, 1.0):
+            nodes, weights = crowded_panels(_to_depth(exponent, 0.05 * side), 0.8, 2.0, 4.5, 8.0, 13.0, 30.0, np.inf)
+            s = peak + side * nodes
+            grown = np.logaddexp(0, s)
+            slopes = {(1, 0): s - grown - sp.psi(a), (0, 1): grown}
+            slope = lambda k, slopes=slopes: slopes[k] if k in slopes else 0.0 if k[1] else -higher[k[0] - 1]
+            weight = weights_of_exponential((i, j), slope)[i, j] * (-np.exp(s)) ** along
+            total = total + np.sum(weights * weight * np.exp(exponent(side * nodes) - sp.gammaln(a)), axis=-1)
+    return np.where(fine, total, np.nan).reshape(shape)

@@ -35,6 +35,7 @@ Functions" (2007), ch. 5 (quadrature in such variables); Figurnov et al. (2018) 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -43,8 +44,9 @@ import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
-    "beta_density", "beta_integral", "flat_doubles", "gamma_density", "gamma_integral", "gauss_legendre",
-    "student_density", "student_integral", "student_shape",
+    "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "flat_doubles", "gamma_density",
+    "gamma_integral", "gauss_legendre", "student_density", "student_integral", "student_shape",
+    "weights_of_exponential",
 ]  # fmt: skip
 
 _BERNOULLI = sp_bernoulli(20)[2::2].tolist()
@@ -169,6 +171,18 @@ _EVEN = gauss_legendre(36)
 _STRETCHED = _stretched(_EVEN, 2.0)
 
 
+_PANEL = gauss_legendre(20)
+
+
+def crowded_panels(length, *ends: float):
+    """Return nodes and weights for these lengths, whose last axis has size 1, in panels with these ends at most."""
+    nodes, weights = _PANEL
+    most = (0.0, *ends, np.inf, np.inf)
+    edges = [np.minimum((k / (len(most) - 1)) ** 2 * length, end) for k, end in enumerate(most)]
+    parts = [(low + (high - low) * nodes[:, 0], (high - low) * weights) for low, high in itertools.pairwise(edges)]
+    return [np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)]
+
+
 class _Tail:
     """The density from the end of a tail, exp(−(λv + σS)): of the beta function if ``share``, min(x, 1−x), is there."""
 
@@ -252,7 +266,7 @@ def _panel(tail, weight, at, low, high, rule, small: bool):
 # ── Leibniz's rule ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _weights(order: Sequence[int], slope: Callable) -> dict:
+def weights_of_exponential(order: Sequence[int], slope: Callable) -> dict:
     """Return Wₖ for all k ≤ order, where ∂ᵏ exp(g) = Wₖ exp(g), from ``slope(k)``, the k-th derivative of g."""
     out = {(0, 0): 1.0}
     for i in range(order[0] + 1):
@@ -287,7 +301,7 @@ def _gamma_parts(a, x):
     return front, _log_ratio(x - a - 1, a + 1, log_x - np.log1p(a)) - _polygamma_rest(0, a + 1)
 
 
-def _polygamma(n: int, z):
+def derivative_of_psi(n: int, z):
     return _polygamma_rest(n, z) + (-1.0) ** (n - 1) * math.factorial(n - 1) * z ** float(-n)
 
 
@@ -299,7 +313,7 @@ def gamma_integral(a, x, order: int):
         fine = np.flatnonzero((a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x))
         a, x = a[fine], x[fine]
         front, centred = _gamma_parts(a, x)
-        higher = [_polygamma(n, a + 1) for n in range(1, order)]
+        higher = [derivative_of_psi(n, a + 1) for n in range(1, order)]
         below = centred < 0
         for side, at in ((-1.0, np.flatnonzero(below)), (1.0, np.flatnonzero(~below))):
             if at.size:
@@ -309,7 +323,9 @@ def gamma_integral(a, x, order: int):
 
 def _gamma_tail(side, order, front, centred, a, x, higher):
     def weights(v, at):
-        return _weights((order, 0), lambda k: centred[at] + side * v if k[0] == 1 else -higher[k[0] - 2][at])
+        return weights_of_exponential(
+            (order, 0), lambda k: centred[at] + side * v if k[0] == 1 else -higher[k[0] - 2][at]
+        )
 
     def weight(v, rest, at):
         w = weights(v, at)
@@ -325,7 +341,7 @@ def gamma_density(a, x, order: int):
     (a, x), shape = flat_doubles(a, x)
     with np.errstate(all="ignore"):
         front, centred = _gamma_parts(a, x)
-        w = _weights((order, 0), lambda k: centred if k[0] == 1 else -_polygamma(k[0] - 1, a + 1))
+        w = weights_of_exponential((order, 0), lambda k: centred if k[0] == 1 else -derivative_of_psi(k[0] - 1, a + 1))
         out = front * (a * w[order, 0] + (order * w[order - 1, 0] if order else 0.0)) / x
         origin = np.where(a > 1, 0.0, np.where((a == 1) & (order == 0), 1.0, (-1.0) ** order * np.inf))
         out = np.where((x == 0) & (a > 0), origin, np.where((x == np.inf) | (a == np.inf), 0.0, out))
@@ -367,7 +383,7 @@ class _Beta:
             self.slopes[key] = ratio + _rest_difference(0, z, other)
         for n in range(2, sum(order) + 1):
             sign = (-1.0) ** n * math.factorial(n - 2)  # of the leading term of ψ⁽ⁿ⁻¹⁾(z), z¹⁻ⁿ
-            mixed = _polygamma(n - 1, total + 1)
+            mixed = derivative_of_psi(n - 1, total + 1)
             for i in range(n + 1):
                 self.slopes[i, n - i] = mixed
             for z, other, key in ((a + 1, b, (n, 0)), (b + 1, a, (0, n))):
@@ -409,7 +425,7 @@ class _Beta:
             first = {
                 (1, 0): self.slopes[1, 0][at] - (rest + y[at] * v), (0, 1): self.slopes[0, 1][at] + (x[at] * v - rest)
             }  # fmt: skip
-            w = _weights(order, lambda k: first[k] if k in first else self.slopes[k][at])
+            w = weights_of_exponential(order, lambda k: first[k] if k in first else self.slopes[k][at])
             return b[at] * w[i, j] + (j * w[i, j - 1] if j else 0.0)
 
         smaller = x <= 0.5
@@ -417,7 +433,7 @@ class _Beta:
         if centred:
             weight, at_end = self.centre(j)
         else:
-            at_end = _product(order, self.share, _weights(order, self.slopes.__getitem__))
+            at_end = _product(order, self.share, weights_of_exponential(order, self.slopes.__getitem__))
         total = at_end + x * _integrate(tail, weight, (x > 0.7) & (b < 1))
         return np.where(self.front == 0, 0.0, self.front * total)
 
@@ -473,7 +489,7 @@ def beta_density(a, b, point, order: tuple[int, int], form: str):
     (a, b, point), shape = flat_doubles(a, b, point)
     with np.errstate(all="ignore"):
         at = _Beta.at(a, b, point, order, "x" if form == "x" else "odds")
-        out = at.front * _product(order, at.mean, _weights(order, at.slopes.__getitem__))
+        out = at.front * _product(order, at.mean, weights_of_exponential(order, at.slopes.__getitem__))
         out = out if form == "log" else out / point
         out = np.where(at.front == 0, 0.0, out / at.y if form == "x" else out)
         far = (point == 1) if form == "x" else (point == np.inf)

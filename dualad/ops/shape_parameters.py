@@ -225,21 +225,23 @@ bessel_order = of_shapes(
 # ── hypergeometric functions, of an order in each parameter and in z ─────────────────────────────────────────────
 
 
-def _hypergeometric(name: str, *orders: tuple[int, ...]) -> Callable:
+def _hypergeometric(function: Callable, name: str, *orders: tuple[int, ...]) -> Callable:
     """Declare the derivatives of a function with one parameter fewer than its orders are long."""
 
     def rule(*given, order: tuple[int, ...]):
         more = lambda i: (*order[:i], order[i] + 1, *order[i + 1 :])
         return [lambda i=i: op(*given, order=more(i)) for i in range(len(given))]
 
-    domains = (*[positive()] * (len(orders[0]) - 1), between(-0.8, 0.8))
-    op = of_shapes(name, hypergeometric.hypergeometric_derivative, rule, domains, [{"order": n} for n in orders])
+    last = positive() if name == "hyperu" else between(-0.8, 0.8)
+    domains = (*[positive()] * (len(orders[0]) - 1), last)
+    op = of_shapes(f"{name}_derivative", function, rule, domains, [{"order": n} for n in orders])
     return op
 
 
-#: the number of parameters → the operator
 HYPERGEOMETRIC = {
-    1: _hypergeometric("hyp0f1_derivative", (1, 0), (2, 1)),
-    2: _hypergeometric("hyp1f1_derivative", (1, 0, 0), (1, 1, 1)),
-    3: _hypergeometric("hyp2f1_derivative", (0, 1, 0, 0), (1, 0, 1, 1)),
-}
+    name: _hypergeometric(hypergeometric.hypergeometric_derivative, name, *orders)
+    for name, *orders in (
+        ("hyp0f1", (1, 0), (2, 1)), ("hyp1f1", (1, 0, 0), (1, 1, 1)), ("hyp2f1", (0, 1, 0, 0), (1, 0, 1, 1))
+    )
+}  # fmt: skip
+HYPERGEOMETRIC["hyperu"] = _hypergeometric(hypergeometric.tricomi_derivative, "hyperu", (1, 0, 0), (1, 1, 1))

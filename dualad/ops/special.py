@@ -317,7 +317,7 @@ special_tuple(sp.airy, anywhere(), lambda z, outs: (outs[1], z * outs[0], outs[3
 def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, **others: Callable) -> None:
     """Declare a function, with derivatives in all parameters but those that have another rule."""
     *parameters, last = names.split()
-    op = HYPERGEOMETRIC[len(parameters)]
+    op = HYPERGEOMETRIC[ufunc.__name__]
     unit = lambda i: tuple([int(i == k) for k in range(len(parameters) + 1)])
     rules = {p: lambda *given, i=i: op(*given[:-1], order=unit(i)) for i, p in enumerate(parameters)}
     partials = {p: _of_real(ufunc.__name__, p, rule) for p, rule in {**rules, **others}.items()}
@@ -327,7 +327,7 @@ def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, 
 def _hyp0f1_in_v(v, z, out):
     """By the series; left of −4 by Γ(v) t^((1−v)/2) J(v−1, 2√t), t = −z."""
     far = z < -4
-    near = HYPERGEOMETRIC[1](v, where(far, 0.0, z), order=(1, 0))
+    near = HYPERGEOMETRIC["hyp0f1"](v, where(far, 0.0, z), order=(1, 0))
     if nowhere(far):
         return near
     t = where(far, -z, 4.0)
@@ -369,7 +369,7 @@ special(
 )  # fmt: skip
 
 
-special(sp.hyperu, "a b x", positive(), x=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x))
+_hypergeometric(sp.hyperu, "a b x", positive(), z=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x))
 special(sp.wright_bessel, "a b x", positive(), x=lambda a, b, x, out: sp.wright_bessel(a, a + b, x))
 for _ufunc, _power in ((sp.ellipkinc, -0.5), (sp.ellipeinc, 0.5)):
     special(

@@ -314,8 +314,10 @@ def test_bessel_functions_in_order_and_argument() -> None:
 def hypergeometric_points(name: str) -> list[tuple[float, ...]]:
     rng = np.random.default_rng(7)
     count = 20
-    parameters = [10 ** rng.uniform(-2, 1, count) for _ in range(int(name[3]) + 1)]
+    parameters = [10 ** rng.uniform(-2, 1, count) for _ in range(2 if name == "hyperu" else int(name[3]) + 1)]
     sign = rng.choice([-1.0, 1.0], count)
+    if name == "hyperu":
+        return list(zip(parameters[0], sign * parameters[1], 10 ** rng.uniform(-4, 2, count), strict=True))
     if name == "hyp2f1":
         z = np.where(sign > 0, 1 - 10 ** rng.uniform(-6, 0, count), -(10 ** rng.uniform(-3, 3, count)))
     else:
@@ -325,7 +327,7 @@ def hypergeometric_points(name: str) -> list[tuple[float, ...]]:
     return list(zip(*parameters, z, strict=True))
 
 
-@pytest.mark.parametrize(("name", "count"), [("hyp0f1", 1), ("hyp1f1", 2), ("hyp2f1", 3)])
+@pytest.mark.parametrize(("name", "count"), [("hyp0f1", 1), ("hyp1f1", 2), ("hyp2f1", 3), ("hyperu", 2)])
 def test_hypergeometric_parameters(name: str, count: int) -> None:
     theirs, points = getattr(mp, name), hypergeometric_points(name)
     arguments = [np.array(a) for a in zip(*points, strict=True)]
@@ -336,7 +338,7 @@ def test_hypergeometric_parameters(name: str, count: int) -> None:
         errors = []
         with mp.workdps(50):
             for point, value in zip(points, found, strict=True):
-                h = mp.mpf(point[i]) * mp.mpf(10) ** -15
+                h = abs(mp.mpf(point[i])) * mp.mpf(10) ** -15
                 low, high = (theirs(*[mp.mpf(p) + s * h * (i == k) for k, p in enumerate(point)]) for s in (-1, 1))
                 slope = (high - low) / (2 * h)
                 errors.append(float(abs(value - slope) / abs(slope)))
@@ -353,6 +355,9 @@ def test_hypergeometric_functions_at_special_points() -> None:
     whole = slope(lambda c: sp.hyp2f1(0.5, 1.5, c, 0.999), 2.0)  # c − a − b = 0
     assert whole == pytest.approx(float(mp.diff(lambda c: mp.hyp2f1(0.5, 1.5, c, 0.999), 2)), rel=1e-11)
     assert np.isnan(slope(lambda a: sp.hyp1f1(a, 0.005, -31.0), 51.0))  # too many digits cancel, which it knows
+    assert np.isnan(slope(lambda a: sp.hyperu(a, 0.5, 2.0), -0.5))  # the integral needs a > 0
+    power = slope(lambda a: sp.hyperu(a, a + 1, 0.7), 1.3)  # U(a, a + 1, x) = x⁻ᵃ
+    assert power == pytest.approx(-np.log(0.7) * 0.7**-1.3, rel=1e-13)
     third = da.grad(da.grad(da.grad(lambda a: sp.hyp2f1(a, 1.2, 2.3, -3.0))))(0.8)
     assert third == pytest.approx(float(mp.diff(lambda a: mp.hyp2f1(a, 1.2, 2.3, -3), 0.8, 3)), rel=1e-9)
 

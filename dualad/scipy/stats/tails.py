@@ -12,7 +12,6 @@ fifth, and v goes as far as f dt/dv has fallen by e⁻⁴⁰: both are found by 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,22 +19,10 @@ import numpy as np
 import scipy.special._ufuncs as sp
 
 from ...jvp import jvp, stop_gradient
-from ...ops.incomplete import gauss_legendre
+from ...ops.incomplete import crowded_panels
 from ...rules.wrap import wrap
 
 __all__ = ["along_shapes", "vonmises_in_kappa"]
-
-_RULE = gauss_legendre(20)
-#: in shares of the length; at most
-_EDGES = ((0.0, 0.0), (0.15, 0.5), (0.3, 1.1), (0.45, 2.0), (0.6, 4.5), (0.8, 30.0), (1.0, np.inf))
-
-
-def _panels(length):
-    """Return nodes and weights on a new last axis, more of them near 0."""
-    nodes, weights = _RULE
-    edges = [np.minimum(share * length, most) for share, most in _EDGES]
-    parts = [(low + (high - low) * nodes[:, 0], (high - low) * weights) for low, high in itertools.pairwise(edges)]
-    return [np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)]
 
 
 def _point(z, end, side, sigma, v):
@@ -83,7 +70,7 @@ def along_shapes(formulas: Any, z: Any, shapes: tuple, tangents: list) -> Any:
     side, sigma, length = (found[..., i, None] for i in range(3))
     z, *shapes = [v[..., None] for v in (z, *shapes)]
     low, high = formulas.support(*shapes)
-    v, weights = _panels(length)
+    v, weights = crowded_panels(length, 0.5, 1.1, 2.0, 4.5, 30.0)
     end = np.where(side < 0, low, high)
     t, step = _point(z, end, side, sigma, v)
     lost = t == end  # where their difference underflows
@@ -113,7 +100,7 @@ def vonmises_in_kappa(z, kappa):
     far = deep >= 1
     end = np.where(far, np.pi, 2 * np.arcsin(np.sqrt(np.where(far, 0.5, deep))))
     start, end = np.where(inside, 0.0, size)[..., None], np.where(inside, size, end)[..., None]
-    v, weights = _panels(end - start)
+    v, weights = crowded_panels(end - start, 0.5, 1.1)
     t = start + v
     half = 2 * np.sin(0.5 * t) ** 2
     slope = np.exp(-kappa[..., None] * half) * (rest[..., None] - half)
