@@ -373,3 +373,27 @@ def test_multipliers_from_sparse_gradients() -> None:
     rows[8] = rows[6] - 2 * rows[0]
     with pytest.raises(SingularMatrixError, match="depend on each other"):
         stationary.forces_of(side, scipy.sparse.csr_array(rows), g)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "SLSQP", "trust-constr"])
+def test_derivatives_of_what_is_compiled_are_compiled_once(method, caplog) -> None:
+    @da.jit
+    def fun(x, a):
+        return np.sum((x - a) ** 2) + 0.1 * np.sum(x**4)
+
+    def solve(x0, a):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="dualad"):
+            out = optimize.minimize(fun, x0, (a,), method, jac="dualad")
+        assert out.success
+        slope = 2 * (out.x - a) + 0.4 * out.x**3
+        np.testing.assert_allclose(slope, 0, atol=5e-3)
+        return sum([r.getMessage().startswith("[DAL001]") for r in caplog.records])
+
+    assert solve(np.zeros(4), np.arange(4.0)) > 0
+    assert solve(np.ones(4), np.arange(4.0)[::-1].copy()) == 0
+    given = da.jit(lambda x: 2 * (x - 1.0))
+    out = optimize.minimize(da.jit(lambda x: np.sum((x - 1.0) ** 2)), np.zeros(3), jac=given)
+    np.testing.assert_allclose(out.x, 1, atol=1e-6)
+    both = da.jit(da.value_and_grad(lambda x: np.sum((x - 1.0) ** 2)))
+    np.testing.assert_allclose(optimize.minimize(both, np.zeros(3), jac=True).x, 1, atol=1e-6)

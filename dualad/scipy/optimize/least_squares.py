@@ -25,7 +25,7 @@ from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, box_of
-from .problem import DENSE, SINGULAR, SolverCall, arguments_of, fields, solves, start_of
+from .problem import DENSE, SINGULAR, SolverCall, arguments_of, fields, is_jitted, solves, start_of
 from .stationary import Limits, Optimum, optimum, values_in
 
 __all__ = ["curve_fit", "least_squares", "leastsq"]
@@ -49,7 +49,7 @@ class _Fit(SolverCall):
 
     def __init__(self, where: str, f: Callable, x0: Any, args: Any, jac: Any, name: str = "jac") -> None:
         super().__init__(where, np.reshape(start_of(x0), (-1,)))
-        self.jac = jac
+        self.jac, self.is_jitted = jac, is_jitted(f)
         self.f = self.inputs.close(f, [self.start], as_args(args))
         self.own_jac = self.close_given(jac, args, name)
         self.loss, self.f_scale = _LOSSES["linear"], self.inputs.add(1.0)

@@ -21,8 +21,8 @@ from ..closures import Closed
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
 from .ipopt import SOLVERS, solve_by
-from .nonlinear import one_number
-from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, solves, start_of
+from .nonlinear import model_of, one_number
+from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, is_jitted, solves, start_of
 from .stationary import Constraints, Limits, optimum
 
 __all__ = [
@@ -41,7 +41,7 @@ class Objective(SolverCall):
 
     def __init__(self, where: str, fun: Callable, x0: Any, args: Any, jac: Any, hess: Any, hessp: Any) -> None:
         super().__init__(where, np.reshape(start_of(x0), (-1,)))
-        self.jac, self.hess = jac, hess
+        self.jac, self.hess, self.is_jitted = jac, hess, is_jitted(fun)
         pair, args = jac is True, as_args(args)
         self.pair = self.inputs.close(fun, [self.start], args) if pair else None
         self.fun = self.inputs.close((lambda *a: fun(*a)[0]) if pair else fun, [self.start], args)
@@ -72,8 +72,11 @@ class Objective(SolverCall):
         """Return SciPy's arguments: functions of plain x alone."""
         value = lambda x: self.value(x, inputs)
         fun = lambda x, *_: value(x)
-        if is_own(self.jac):
-            fun = self.quickly(value_and_grad(value))
+        if is_own(self.jac) and (self.start.size > DENSE or self.is_jitted):
+            model, numbers = model_of(self.where, self.pair is not None, [self.own_fun.apart(inputs)], self.start)
+            fun = lambda x, *_: model.value_and_gradient(x, *numbers)
+        elif is_own(self.jac):
+            fun = value_and_grad(value)
         elif self.pair is not None:
             fun = lambda x, *_: self.pair(inputs, x)
         hess = self.derivative(self.hess, self.own_hess, inputs, lambda: self.hessian_of(value))

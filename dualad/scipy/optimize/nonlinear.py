@@ -22,8 +22,8 @@ from ...core.aval import aval_of, is_inexact
 from ...errors import PerformanceNote, ShapeError
 from ...guards.places import same
 from ...surface.arguments import operand
-from ...vjp_via_transpose import grad
-from .problem import compiled
+from ...vjp_via_transpose import grad, value_and_grad
+from .problem import compiled, compiled_later
 
 __all__ = ["Matrix", "Model", "Rows", "model_of", "one_number"]
 
@@ -92,7 +92,7 @@ class Model:
         self.held = compiled(held, *at) if len(functions) > 1 else held
         #: whether a function that should be is not compiled
         self.is_plain = self.value is value or (self.held is held and len(functions) > 1)
-        self._slope, self.gradient = grad(value), self._first_gradient
+        self.gradient, self.value_and_gradient = compiled_later(grad(value)), compiled_later(value_and_grad(value))
         self._derivatives = {
             "jacobian": ABOVE.sparse_jacobian(held), "hessian": ABOVE.sparse_hessian(lagrangian, triangle="lower")
         }  # fmt: skip
@@ -113,10 +113,6 @@ class Model:
 
     def _forms(self, given: list, x: Any) -> tuple:
         return (x.size, *[tuple([_form(v, self.opened) for v in args]) for args in given])
-
-    def _first_gradient(self, *at: Any) -> Any:
-        self.gradient = compiled(self._slope, *at)
-        return self.gradient(*at)
 
     def matrix(self, name: str, *at: Any) -> Matrix:
         """Return the ``"jacobian"`` of the constraints, or the lower triangle of the Lagrangian's ``"hessian"``."""

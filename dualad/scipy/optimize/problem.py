@@ -43,8 +43,8 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
-    "compiled", "converged", "convergence_error", "counters", "fields", "inside", "null_direction", "regular", "solves",
-    "start_of", "warn",
+    "compiled", "compiled_later", "converged", "convergence_error", "counters", "fields", "inside", "is_jitted",
+    "null_direction", "regular", "solves", "start_of", "warn",
 ]  # fmt: skip
 
 #: largest number of unknowns for which the matrix of the tangents' system is built
@@ -182,6 +182,23 @@ def compiled(f: Callable, *at: Any) -> Callable:
     return fast
 
 
+def compiled_later(f: Callable) -> Callable:
+    """Return a function that is compiled at its first call."""
+    fast: list[Callable] = []
+
+    def function(*at: Any) -> Any:
+        if not fast:
+            fast.append(compiled(f, *at))
+        return fast[0](*at)
+
+    return function
+
+
+def is_jitted(f: Any) -> bool:
+    """Whether a function is what ``jit`` returns."""
+    return hasattr(f, "lower") and isinstance(f, type(ABOVE.jitted(f)))
+
+
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -194,6 +211,8 @@ class SolverCall:
         self.runs: list = []
         #: whether the solver takes sparse matrices, and there are variables enough for them
         self.takes_sparse = False
+        #: whether the function is compiled already, so that its derivatives are worth it
+        self.is_jitted = False
         #: what the user's functions raised in SciPy's hands
         self._raised: list = []
 
@@ -229,16 +248,7 @@ class SolverCall:
 
     def quickly(self, f: Callable) -> Callable:
         """Return a derivative that is compiled at its first call, if there are variables enough to be worth it."""
-        if self.start.size <= DENSE:
-            return f
-        fast: list[Callable] = []
-
-        def function(*x: Any) -> Any:
-            if not fast:
-                fast.append(compiled(f, *x))
-            return fast[0](*x)
-
-        return function
+        return compiled_later(f) if self.start.size > DENSE or self.is_jitted else f
 
     def jacobian_of(self, f: Callable) -> Callable:
         """Return the Jacobian function of constraints as the solver takes it."""
