@@ -13,8 +13,9 @@ import pytest
 import scipy.integrate as si
 
 import dualad as da
+from dualad.core.above import ABOVE
 from dualad.errors import ConvergenceError, PerformanceNote
-from dualad.scipy.integrate import solve_ivp
+from dualad.scipy.integrate import initial_value, solve_ivp, trajectories
 
 pytest.importorskip("llvmlite", reason="the loop is machine code where llvmlite is installed")
 
@@ -171,3 +172,22 @@ def test_a_run_that_fails_after_its_event_has_not_failed() -> None:
         for transform in (lambda g: g, da.grad):
             found = da.jit(transform(lambda k: f(k).t_events[0][0]))(0.7)
             assert found == pytest.approx(transform(closed)(0.7), rel=1e-7)
+
+
+def test_without_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without llvmlite: SciPy's loop finds the events, also of times that are given, and solves the adjoint."""
+    monkeypatch.setattr(ABOVE, "machine_code", lambda program: None)
+    monkeypatch.setattr(initial_value, "run_to_events", lambda *_: pytest.fail("our own loop runs"))
+    monkeypatch.setattr(trajectories, "walk_back_steps", lambda *_: pytest.fail("our own loop runs"))
+    assert da.jit(da.grad(lambda h: falling(h, 1.0, 9.81).t_events[0][0]))(2.0) == pytest.approx(
+        da.grad(landing)(2.0, 1.0, 9.81), rel=1e-7
+    )
+    passing = event(lambda t, y: y[0] - 1.0)
+    high = lambda h: solve_ivp(
+        lambda t, y: [y[1], -9.81], (0.0, 0.5), np.stack([h, 0.0]), "DOP853", [0.1, 0.5], events=passing, **TIGHT
+    )  # fmt: skip
+    found = da.jit(lambda h: (high(h).y[0], high(h).t_events[0][0]))(2.0)
+    np.testing.assert_allclose(found[0], 2.0 - 9.81 / 2 * np.array([0.01, 0.25]))
+    assert found[1] == pytest.approx(np.sqrt(2 / 9.81))
+    f = lambda p: solve_ivp(lambda t, y: -np.sum(p) * y, (0.0, 1.0), [1.0], **TIGHT).y[0, -1]
+    np.testing.assert_allclose(da.jit(da.grad(f))(np.full(60, 0.01)), np.full(60, -np.exp(-0.6)), rtol=1e-6)

@@ -134,7 +134,6 @@ class Watch:
             run = self.run(float(t0), float(t1), times, y0, parameters)
             if settings.require_success:
                 check_run(run, settings)
-            self.problem.remember(run, t0, y0, parameters)
             ending, stop = stopping_event(self.functions, run), float(t1)
             if ending is not None:
                 stop = float(run.t_events[ending][-1])

@@ -27,7 +27,7 @@ from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
-from .native import LOOPS, OURS, REACHED, is_solvable, note_scipys_loop
+from .native import LOOPS, OURS, REACHED, is_machine_code, note_scipys_loop
 from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run, check_start, solver_of
 from .recorded import checked_control, compiled_rows, run_to_events, solve_in_steps
@@ -228,9 +228,12 @@ class _Call:
     def find(self, t0, t1, times, y0, values: Sequence) -> Any:
         """Run it on plain arrays to its end, or to the event that ends it."""
         run = None
-        if is_solvable(self.problem, y0):
+        if is_machine_code(self.problem, t0, np.zeros(1), y0, values):
             run = run_to_events(self.problem, self.functions, self.crossings, t0, t1, times, y0, values)
-        return self.solve(t0, t1, times, y0, values, events=True) if run is None else run
+        if run is None:
+            run = self.solve(t0, t1, times, y0, values, events=True)
+            self.problem.remember(run, t0, y0, values)
+        return run
 
     def start(self, t0, y0, t1, values: Sequence, **more: Any) -> Any:
         """Return SciPy's solver, about to take its first step."""

@@ -7,6 +7,7 @@ Not for: the methods (``runge_kutta.py``), derivatives (``trajectories.py``), or
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,8 +25,8 @@ from .rosenbrock import RODAS5P
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "LOOPS", "OURS", "REACHED", "compiled", "is_solvable", "message_of", "no_singular_matrix", "note_scipys_loop",
-    "rows_at", "run_native", "stopped_early", "written_down",
+    "LOOPS", "OURS", "REACHED", "compiled", "is_machine_code", "is_solvable", "message_of", "no_singular_matrix",
+    "note_scipys_loop", "rows_at", "run_native", "stopped_early", "written_down",
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
@@ -78,8 +79,7 @@ def compiled(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Se
 def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, what: str = "the solver") -> Any:
     """Run ``function(*arrays)``, which returns a pair (result, last state), as machine code; None if there is none."""
     arrays, s = [np.asarray(a, order="C") for a in arrays], problem.settings
-    key = ("machine code", key, *[(a.shape, a.dtype) for a in arrays])
-    code = problem.once(key, lambda: _machine_code(problem, function, arrays))
+    code = _machine_code(problem, key, function, arrays)
     if code is None:
         return None
     with no_singular_matrix(s.where):
@@ -138,14 +138,24 @@ def written_down(problem: Any, function: Callable, arrays: Sequence) -> Any:
         return None
 
 
-def _machine_code(problem: Any, function: Callable, arrays: Sequence) -> Callable | None:
+def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Callable | None:
     def flat(*values: Any) -> list:
         out, s = function(*values)
         return [out, s.t, s.status]
 
-    body = written_down(problem, flat, arrays)
-    code = None if body is None or body.captured else ABOVE.machine_code(body.program)
-    return None if code is None else code.run
+    def make() -> Callable | None:
+        body = written_down(problem, flat, arrays)
+        code = None if body is None or body.captured else ABOVE.machine_code(body.program)
+        return None if code is None else code.run
+
+    return problem.once(("machine code", key, *[(a.shape, a.dtype) for a in arrays]), make)
+
+
+def is_machine_code(problem: Any, t0: Any, times: np.ndarray, y0: Any, parameters: Sequence) -> bool:
+    """Whether the solution at these times is machine code; it is compiled once for them."""
+    arrays = [np.asarray(a, order="C") for a in (t0, t0, times, y0, *parameters)]
+    rows = functools.partial(rows_at, problem)
+    return is_solvable(problem, y0) and _machine_code(problem, "rows", rows, arrays) is not None
 
 
 def message_of(status: Any, control: Control) -> str:

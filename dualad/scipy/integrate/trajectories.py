@@ -35,7 +35,7 @@ from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from .adjoint import walk_back
 from .functions import has_lanes
-from .native import is_solvable, rows_at, run_native, written_down
+from .native import is_machine_code, is_solvable, rows_at, run_native
 from .problem import Problem, Settings, in_order
 from .steps import walk_back_steps
 
@@ -255,20 +255,16 @@ def _tangent_batch(size, values, mapped, *, call, moving, lanes):
 
 def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
     given = np.asarray(ct) if lanes is not None else np.asarray(ct)[None]
-    back = walk_back_steps if _walks_steps(call, y0, parameters) else walk_back
+    back = walk_back_steps if _walks_steps(call, t0, times, y0, parameters) else walk_back
     out = back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
     out[0] = cast(out[0], aval_of(y0).dtype)
     return tuple(out) if lanes is not None else tuple([x[0] for x in out])
 
 
-def _walks_steps(call: Problem, y0: Any, parameters: Sequence) -> bool:
+def _walks_steps(call: Problem, t0: Any, times: Any, y0: Any, parameters: Sequence) -> bool:
     """Whether the adjoint is that of the steps: as was asked for, or as is quicker, because their loop is compiled."""
     choice = call.settings.sensitivity
-    if choice != "auto" or not is_solvable(call, y0):
-        return choice == "steps"
-    slopes = lambda *given: [call.function(*given)]
-    written = lambda: written_down(call, slopes, [np.zeros(()), np.asarray(y0), *map(np.asarray, parameters)])
-    return call.once("can be written down", lambda: (found := written()) is not None and not found.captured)
+    return choice == "steps" or (choice == "auto" and is_machine_code(call, t0, times, y0, parameters))
 
 
 def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving, lanes):
