@@ -17,8 +17,8 @@ from .kinds import add_tangents, broadcast_tangent, elementwise, scale
 from .samples import Domain, anywhere, between, elementwise_samples, positive
 
 __all__ = [
-    "HYPERGEOMETRIC", "bessel_order", "beta_density", "beta_integral", "gamma_density", "gamma_integral", "of_shapes",
-    "student_shape",
+    "HYPERGEOMETRIC", "NEIGHBOURS", "bessel_order", "beta_density", "beta_integral", "gamma_density", "gamma_integral",
+    "of_shapes", "student_shape",
 ]  # fmt: skip
 
 
@@ -201,18 +201,17 @@ student_shape = of_shapes(
 
 # ── Bessel functions: the recurrences of ∂f/∂x have constant coefficients, and hold for derivatives in the order ───
 
-#: f → (a, b, c) of ∂f/∂x = a f(ν − 1) + b f(ν + 1) + c f
-_NEIGHBOURS = {
-    **dict.fromkeys(("jv", "jve", "yv", "yve", "hankel1", "hankel2"), (0.5, -0.5, 0)), "iv": (0.5, 0.5, 0),
-    "ive": (0.5, 0.5, -1), "kv": (-0.5, -0.5, 0), "kve": (-0.5, -0.5, 1), "hankel1e": (0.5, -0.5, -1j),
-    "hankel2e": (0.5, -0.5, 1j),
+#: f → (a, ± 1, c) of ∂f/∂x = a (f(ν − 1) ± f(ν + 1)) + c f, for x > 0
+NEIGHBOURS = {
+    **dict.fromkeys(("jv", "jve", "yv", "yve", "hankel1", "hankel2"), (0.5, -1, 0)), "iv": (0.5, 1, 0),
+    "ive": (0.5, 1, -1), "kv": (-0.5, 1, 0), "kve": (-0.5, 1, 1), "hankel1e": (0.5, -1, -1j), "hankel2e": (0.5, -1, 1j),
 }  # fmt: skip
 
 
 def _bessel_rule(v, x, *, kind: str, order: int):
-    before, after, same = _NEIGHBOURS[kind]
+    half, sign, same = NEIGHBOURS[kind]
     f = lambda v, order=order: bessel_order(v, x, kind=kind, order=order)
-    along = lambda: before * f(v - 1) + after * f(v + 1)
+    along = lambda: half * (f(v - 1) + sign * f(v + 1))
     return lambda: f(v, order + 1), (lambda: along() + same * f(v)) if same else along
 
 

@@ -22,7 +22,7 @@ from .choice import nowhere, where
 from .elliptic import elliptic
 from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, integers, positive
-from .shape_parameters import HYPERGEOMETRIC, bessel_order
+from .shape_parameters import HYPERGEOMETRIC, NEIGHBOURS, bessel_order
 from .special_kinds import no_rule, special, special_tuple
 from .zeta import polygamma
 
@@ -221,33 +221,23 @@ def _of_real(name: str, argument: str, rule: Callable) -> Callable:
     return partial
 
 
-def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False) -> None:
-    """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
-    rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
-
-    name = ufunc.__name__
+def _cylinder(name: str, half: float, sign: int, same: complex) -> None:
+    """Declare a function by its recurrence (``NEIGHBOURS``), which for ``ive`` has the sign of z."""
+    ufunc = getattr(sp, name)
 
     def along_z(v, z, out):
-        if real_only and aval_of(z).dtype.kind == "c":  # the factor exp(∓|·|)
+        if name in ("jve", "yve", "ive") and aval_of(z).dtype.kind == "c":  # the factor exp(∓|·|)
             raise no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
-        return rule(v, z, out)
+        before, after = ufunc(v - 1, z), ufunc(v + 1, z)
+        d = half * (before + after if sign > 0 else before - after)
+        return d + same * (np.sign(z) * out if name == "ive" else out) if same else d
 
     along_v = _of_real(name, "v", lambda v, z, out: bessel_order(v, z, kind=name, order=1))
     special(ufunc, "v z", _orders, positive(), v=along_v, z=along_z)
 
 
-_cylinder(sp.jv)
-_cylinder(sp.yv)
-_cylinder(sp.hankel1)
-_cylinder(sp.hankel2)
-_cylinder(sp.iv, lambda v, z, out: 0.5 * (sp.iv(v - 1, z) + sp.iv(v + 1, z)))
-_cylinder(sp.kv, lambda v, z, out: -0.5 * (sp.kv(v - 1, z) + sp.kv(v + 1, z)))
-_cylinder(sp.kve, lambda v, z, out: out - 0.5 * (sp.kve(v - 1, z) + sp.kve(v + 1, z)))
-_cylinder(sp.hankel1e, lambda v, z, out: 0.5 * (sp.hankel1e(v - 1, z) - sp.hankel1e(v + 1, z)) - out * 1j)
-_cylinder(sp.hankel2e, lambda v, z, out: 0.5 * (sp.hankel2e(v - 1, z) - sp.hankel2e(v + 1, z)) + out * 1j)
-_cylinder(sp.jve, real_only=True)
-_cylinder(sp.yve, real_only=True)
-_cylinder(sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True)
+for _name, _recurrence in NEIGHBOURS.items():
+    _cylinder(_name, *_recurrence)
 
 # Struve functions, with the term that the Bessel functions' recurrence lacks.
 
