@@ -94,7 +94,7 @@ def _shape(x: Any, far: int) -> Any:
     if isinstance(x, type):
         return x
     if (inside := held(x)) is not None or isinstance(x, functools.partial):
-        inside = inside or (x.func, *x.args)
+        inside = (x.func, *x.args) if inside is None else inside
         return (kind, *[_shape(y, far + 1) for y in inside if type(y) not in ATOMS]) if far < _DEEP else kind
     values = getattr(x, "__dict__", None)
     if type(values) is not dict or len(values) > MANY:
