@@ -30,7 +30,7 @@ from ..errors import (
     PlainBufferError,
     UnsupportedError,
 )
-from ..memory.memory import flush_writes, lent
+from ..memory.memory import flush_writes, lent, unshared
 
 __all__ = ["NUMPY", "about_objects", "holds_objects", "join", "object_array", "refusal", "take_apart"]
 
@@ -94,7 +94,7 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
     _site.level = x.level
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
-        out[index] = x[index] if index else x
+        out[index] = x[index] if index else unshared(x) if copy else x
     if not copy and x.shape:
         lent(x, out)  # NumPy's np.asarray(x) would be x itself
     return out

@@ -74,3 +74,22 @@ def test_functions_refuse_a_number_without_room(write):
     for run in (f, da.jit(f)):
         with pytest.raises(OverflowError):
             run(x)
+
+
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
+@pytest.mark.parametrize("take", [np.array, np.copy, np.asarray])
+def test_a_copy_of_an_array_without_axes_keeps_its_number(take) -> None:
+    def f(x):
+        y = np.reshape(x * 1.0, (1,)).copy()[0:1].reshape(())
+        kept = take(y)
+        y[...] = 3.0
+        return np.conj(kept)
+
+    def g(x):
+        kept = take(x)
+        x[...] = 3.0
+        return np.conj(kept)
+
+    expected = f(np.array(0.69))
+    assert da.jit(f)(np.array(0.69)) == da.jvp(f, (0.69,), (1.0,))[0] == expected
+    assert da.jit(g)(np.array(0.69)) == g(np.array(0.69)) == expected
