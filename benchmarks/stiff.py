@@ -1,11 +1,13 @@
 """Six stiff problems: the compiled Rosenbrock method beside SciPy's Radau and BDF, and diffrax's Kvaerno5.
 
-``python -m benchmarks.stiff`` prints error and time of each at several tolerances, with the gradient's time. The first
-calls, which compile, are not in the times. Not for: problems that are not stiff (``trajectories.py``).
+``python -m benchmarks.stiff`` prints error and time of each at several tolerances, with the gradient's time, and
+``python -m benchmarks.stiff FILE.svg`` draws them. The first calls, which compile, are not in the times. Not for:
+problems that are not stiff (``trajectories.py``).
 """
 
 import importlib
 import itertools
+import sys
 import time
 
 import numpy as np
@@ -117,7 +119,7 @@ CONTENDERS = {
 }  # fmt: skip
 
 
-def clock(call, p, least=3, most=0.3):
+def clock(call, p, least=2, most=0.2):
     """Return the least processor time of a call, each at a point of its own."""
     found, began = [], time.process_time()
     for turn in itertools.count(1):
@@ -130,25 +132,47 @@ def clock(call, p, least=3, most=0.3):
     return min(found)
 
 
-def table(tolerances=(1e-4, 1e-6, 1e-8), names=tuple(PROBLEMS)):
+def table(tolerances=(1e-4, 1e-6, 1e-8), names=tuple(PROBLEMS), whose=tuple(CONTENDERS), gradients=True):
     """Yield the problem, the tolerance, the contender, its error, and the times of solution and gradient."""
     for name in names:
         f, span, y0, p, size = PROBLEMS[name]
-        exact = si.solve_ivp(f, span, y0, "Radau", args=(p,), rtol=1e-13, atol=1e-13 * size).y[:, -1]
-        for tol, (who, make) in itertools.product(tolerances, CONTENDERS.items()):
+        exact = si.solve_ivp(f, span, y0, "Radau", args=(p,), rtol=1e-12, atol=1e-12 * size).y[:, -1]
+        for who, tol in itertools.product(whose, tolerances):
             try:
-                call, gradient = make(f, span, y0, {"rtol": tol, "atol": tol * size})
+                call, gradient = CONTENDERS[who](f, span, y0, {"rtol": tol, "atol": tol * size})
             except ImportError:
                 continue
             error = np.max(abs(np.asarray(call(p)) - exact) / (abs(exact) + size))
             try:
-                slope = gradient and (gradient(p), clock(gradient, p))[1]
+                slope = (gradient(p), clock(gradient, p))[1] if gradient and gradients else None
             except Exception:
                 slope = None  # a solver that does not reach the end
             yield name, tol, who, error, clock(call, p), slope
 
 
+def draw(path):
+    """Draw the error of each problem's end over the time that it took, for tolerances from 1e-3 to 1e-10."""
+    plt = importlib.import_module("matplotlib.pyplot")
+    grey = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), "#888888")
+    plt.rcParams |= grey | {"svg.fonttype": "none", "svg.hashsalt": "dualad", "axes.facecolor": "none"}
+    whose = tuple(CONTENDERS)[:3]
+    figure, panels = plt.subplots(2, 3, figsize=(8, 4.6), sharey=True, layout="constrained")
+    for name, panel in zip(PROBLEMS, panels.flat, strict=True):
+        rows = list(table(10.0 ** -np.arange(3, 11), (name,), whose, gradients=False))
+        for who in whose:
+            points = [(seconds * 1e3, error) for _, _, w, error, seconds, _ in rows if w == who and error < 1]
+            panel.loglog(*zip(*points, strict=True), ".-", label=who)
+        panel.set_title(name, fontsize="medium", color="#888888")
+    figure.supxlabel("ms", color="#888888", fontsize="medium")
+    figure.supylabel("error at the end", color="#888888", fontsize="medium")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.savefig(path, transparent=True, metadata={"Date": None})
+
+
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        draw(sys.argv[1])
+        sys.exit()
     for name, tol, who, error, seconds, slope in table():
         last = "" if slope is None else f"{slope * 1e6:12,.0f} µs gradient"
         print(f"{name:12} {tol:7.0e}  {who:18} error {error:7.1e} {seconds * 1e6:12,.0f} µs{last}", flush=True)
