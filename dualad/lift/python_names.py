@@ -123,9 +123,10 @@ class _Type(_Stands):
             return type.__call__(cls, *args, **kwargs)
         if len(args) != 1 or kwargs:
             return type(*args, **kwargs)
-        x = args[0]
-        kind = x.class_in_numpy() if builtins.isinstance(x, Tracer) else type(x)
-        return standing_in(kind, sys._getframe(1).f_globals)
+        kind, names = type(args[0]), sys._getframe(1).f_globals
+        if issubclass(kind, Tracer) and kind.__module__ != names.get("__name__"):  # else it is a level's own code
+            kind = args[0].class_in_numpy()
+        return standing_in(kind, names)
 
 
 _TYPE: type = _Type("type", (type,), {"_original": type})

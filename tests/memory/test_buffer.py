@@ -312,8 +312,8 @@ def test_inside_a_buffer_computes_as_its_array():
     def f(x):
         b = np.arange(6.0).reshape(2, 3)
         plain = onp.arange(6.0).reshape(2, 3)
-        assert type(b) is Buffer
-        assert type(b + 1) is Buffer
+        assert isinstance(b, Buffer)
+        assert isinstance(b + 1, Buffer)
         assert isinstance(b, np.ndarray)
         for name in ("sum", "mean", "max", "argmax", "cumsum", "std", "ravel", "copy", "tolist", "round"):
             assert onp.array_equal(getattr(b, name)(), getattr(plain, name)())

@@ -64,7 +64,7 @@ def test_what_is_given_as_the_target_is_returned():
         whole, rest = onp.divmod(b, 1.5, out=(c, d))
         assert whole is c and rest is d and c.tolist() == [1.0, 1.0] and d.tolist() == [0.5, 0.5]
         whole, rest = onp.divmod(b, 1.5, out=(None, d))
-        assert type(whole) is Buffer and rest is d
+        assert isinstance(whole, Buffer) and rest is d
         return x
 
     da.jvp(f, (POINT,), (POINT,))
