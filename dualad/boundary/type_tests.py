@@ -204,16 +204,20 @@ def _mention(code: types.CodeType, names: set[str], constants: set[Any]) -> None
 _users: dict[int, tuple[weakref.ref, list[weakref.ref]]] = {}
 
 
-def users_of(f: Any, far: int = 0) -> list:
+def users_of(f: Any, far: int = 0, seen: dict[int, list] | None = None) -> list:
     """Return the user's callables in what transforms have put around them; none in what ``plain`` has made."""
+    seen = {} if seen is None else seen
+    if id(f) in seen:
+        return seen[id(f)]  # a program refers to its own parts in many ways
     if (known := _users.get(id(f))) is not None:
         return [user() for user in known[1]]
     if (inside := held(f)) is None:
         return [f] if callable(f) else []
-    if getattr(f, "is_plain", False) or far > MANY:
+    if getattr(f, "is_plain", False) or far > MANY or len(seen) > MANY:
         return []
-    found = {id(user): user for x in inside if type(x) not in ATOMS for user in users_of(x, far + 1)}
-    users = [*found.values()]
+    seen[id(f)] = []
+    found = {id(user): user for x in inside if type(x) not in ATOMS for user in users_of(x, far + 1, seen)}
+    users = seen[id(f)] = [*found.values()]
     if far and isinstance(f, types.FunctionType) and all([type(user) is types.FunctionType for user in users]):
         key = id(f)
         _users[key] = weakref.ref(f, lambda _: _users.pop(key, None)), [*map(weakref.ref, users)]

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.boundary.type_tests import users_of
 from tests.oracles import differences
 
 _TESTS = (
@@ -242,3 +243,11 @@ def test_ten_threads_go_the_same_way() -> None:
 def test_a_plain_function_still_says_what_its_arguments_stand_for() -> None:
     f = lambda x: np.sum(x**2) if isinstance(x, np.ndarray) else 0.0 * np.sum(x)
     np.testing.assert_allclose(da.grad(f)(SCALED), 2 * SCALED)
+
+
+def test_what_is_held_in_many_ways_is_looked_at_once() -> None:
+    inner = lambda x: x
+    outer = held = da.vmap(inner)
+    for _ in range(60):
+        held = functools.partial(outer, held, held)
+    assert users_of(held) == [inner]
