@@ -14,7 +14,6 @@ from __future__ import annotations
 import collections.abc
 import functools
 import types
-import weakref
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -200,27 +199,21 @@ def _mention(code: types.CodeType, names: set[str], constants: set[Any]) -> None
 
 # ── what transforms have put around a function ───────────────────────────────────────────────────────────────────
 
-#: the id of a function that a transform has made -> it and the user's functions in it, if nothing else is
-_users: dict[int, tuple[weakref.ref, list[weakref.ref]]] = {}
 
-
-def users_of(f: Any, far: int = 0, seen: dict[int, list] | None = None) -> list:
+def users_of(f: Any) -> list:
     """Return the user's callables in what transforms have put around them; none in what ``plain`` has made."""
-    seen = {} if seen is None else seen
-    if id(f) in seen:
-        return seen[id(f)]  # a program refers to its own parts in many ways
-    if (known := _users.get(id(f))) is not None:
-        return [user() for user in known[1]]
-    if (inside := held(f)) is None:
-        return [f] if callable(f) else []
-    if getattr(f, "is_plain", False) or far > MANY or len(seen) > MANY:
-        return []
-    seen[id(f)] = []
-    found = {id(user): user for x in inside if type(x) not in ATOMS for user in users_of(x, far + 1, seen)}
-    users = seen[id(f)] = [*found.values()]
-    if far and isinstance(f, types.FunctionType) and all([type(user) is types.FunctionType for user in users]):
-        key = id(f)
-        _users[key] = weakref.ref(f, lambda _: _users.pop(key, None)), [*map(weakref.ref, users)]
+    pending, seen, users = [f], {id(f)}, []
+    for x in pending:
+        inside = held(x)
+        if inside is None:
+            if callable(x):
+                users.append(x)
+        elif getattr(x, "is_plain", False):
+            return []
+        elif len(seen) < MANY:
+            new = [y for y in inside if type(y) not in ATOMS and id(y) not in seen]
+            seen.update(map(id, new))
+            pending += new
     return users
 
 

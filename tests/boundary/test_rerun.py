@@ -86,7 +86,7 @@ ROWS = {
     "a derivative": (smooth, lambda f: da.grad(f)(X), 1),
     "a Jacobian or a Hessian": (smooth, lambda f: da.hessian(f)(X), 1),
     "a pullback that is used again": (smooth, lambda f: pulled(da.vjp(f, X)[1], 3), 1),
-    "a gradient beside a pole": (pole, lambda f: da.grad(f)(np.array([0.0, 1.0])), 1),
+    "a gradient next to a pole": (pole, lambda f: da.grad(f)(np.array([0.0, 1.0])), 1),
     "a Jacobian in chunks, forward": (np.sin, lambda f: da.jacfwd(f, chunk_size=1)(X), 3),
     "a write into a plain argument": (writes, lambda f: da.grad(f)(X, np.ones(3)), 2),
     "a conversion that is refused": (converts, lambda f: da.grad(f)(X), 2),
