@@ -54,8 +54,8 @@ def is_users(file: str) -> bool:
 
 #: packages that compute by themselves, or run tests
 ENGINES = frozenset(
-    {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "optree", "pluggy",
-     "pytest", "torch", "xdist"}
+    {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "numba", "optree",
+     "pluggy", "pytest", "torch", "xdist"}
 )  # fmt: skip
 #: and those whose arrays are not NumPy's: what is taken for one of NumPy's they read as memory
 _OF_ARRAYS = frozenset({"array_api_strict", "cupy", "dask", "distributed", "sparse"})

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from .frames import calls_numpy
 
 __all__ = [
-    "NUMBERS", "OfAxes", "STANDING", "TOLD", "is_asked_by_sparse", "is_asked_by_users", "set_class", "standing_in",
+    "NUMBERS", "OfAxes", "STANDING", "TOLD", "is_asked_by_sparse", "is_asked_by_users", "is_told", "set_class",
+    "standing_in",
 ]  # fmt: skip
 
 
@@ -72,24 +73,41 @@ def standing_in(kind: type, names: dict) -> type:
 
 
 #: a source file -> whether its code is told of a tensor what NumPy would have in its place; looked up before asking
-TOLD: dict[str, bool] = {functools.__file__: True}  # where singledispatch asks
+TOLD: dict[str, bool] = {}
 
 
 def is_asked_by_users(frame: types.FrameType) -> bool:
     """Whether it is the user's code, or that of a package made of NumPy's functions, that asks what a tensor is."""
     file = frame.f_code.co_filename
-    if file == _ABC and frame.f_back is not None:
+    if file in _PASSING_ON and frame.f_back is not None:
         frame = frame.f_back
         file = frame.f_code.co_filename
-    told = TOLD.get(file)
+    return is_told(file, frame.f_globals)
+
+
+def is_told(file: str, names: dict) -> bool:
+    """Whether code in a file, with these globals, is told of a tensor what NumPy would have in its place.
+
+    Code with classes that answer NumPy's protocols is not: it tells NumPy's arrays from others.
+    """
+    told = TOLD.get(file) if file not in _PASSING_ON else False  # for which its callers answer
     if told is None:
-        module = frame.f_globals.get("__name__")
-        told = TOLD[file] = calls_numpy(file, module) and module != "json.encoder"  # whose error names the class
+        module = names.get("__name__")
+        told = calls_numpy(file, module) and module != "json.encoder"  # whose error names the class
+        told = TOLD[file] = told and not any([_is_of_arrays(x, module) for x in [*names.values()]])
     return told
 
 
-#: the file of the code in which ``isinstance`` of an abstract class asks
-_ABC = abc.ABCMeta.__instancecheck__.__code__.co_filename
+def _is_of_arrays(x: object, module: object) -> bool:
+    """Whether an object is a class, defined in a module, that answers one of NumPy's protocols."""
+    return type(x) is type and x.__module__ == module and not _PROTOCOLS.isdisjoint(vars(x))
+
+
+_PROTOCOLS = frozenset({"__array_function__", "__array_ufunc__"})
+
+
+#: the files of the code in which ``isinstance`` of an abstract class asks, and a function of ``singledispatch``
+_PASSING_ON = (abc.ABCMeta.__instancecheck__.__code__.co_filename, functools.__file__)
 
 
 class _Unsized(AttributeError, TypeError):

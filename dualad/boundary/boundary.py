@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import FrameType
 
-from ..base.frames import is_users, users_line_of
+from ..base.frames import PACKAGE, is_users, users_line_of
 from ..base.log import log
 from ..core.above import ABOVE
 from ..core.contexts import StartAgain, in_use, watching
@@ -17,6 +17,7 @@ from ..core.tracer import Tracer, tracer_in
 from ..errors import (
     BranchError,
     ConversionError,
+    DifferentValueError,
     DualadError,
     ForeignArrayError,
     InPlaceError,
@@ -97,23 +98,28 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     if (block := known and known.unlifted()) is not None and again.rewind():
         with block:  # what is known of this code does not hold for these arguments
             return _run_again(again)
-    if isinstance(error, (RuleMissingError, UnsupportedError)) and error.what.startswith("scipy."):
-        raise error from None  # it names what is missing, where SciPy's own code met a conversion deep inside
+    if isinstance(error, (RuleMissingError, UnsupportedError)) and error.what != getattr(first, "what", None):
+        raise error from None  # it names what is missing, where other people's code met a conversion deep inside
     raise first
 
 
 #: what may be no refusal in lifted code
-_CURED = (ConversionError, InPlaceError, PlainBufferError, UnsupportedError)
+_CURED = (ConversionError, DifferentValueError, InPlaceError, PlainBufferError, UnsupportedError)
 #: names by which code tests what it was given
 _TESTS = frozenset({"dtype", "isinstance", "isscalar", "issubclass", "issubdtype", "type"})
 
 
 def _may_be_cured(error: BaseException) -> bool:
-    """Whether an error comes from what lifted code may have, or was raised by code that tests types."""
-    if isinstance(refusal_behind(error), _CURED):
+    """Whether an error comes from what lifted code may have, from NumPy, from SciPy or from code that tests types.
+
+    The first two may have met an array of objects that NumPy made of tensors, which C code refuses in its own words.
+    """
+    if isinstance(refusal := refusal_behind(error), _CURED):
         return True
     code = _entries(error)[-1].tb_frame.f_code
-    return is_users(code.co_filename) and not _TESTS.isdisjoint(code.co_names)
+    if not is_users(code.co_filename):
+        return refusal is None and not code.co_filename.startswith(PACKAGE)
+    return not _TESTS.isdisjoint(code.co_names)
 
 
 def _run_writable(f, args, kwargs, again, writable):

@@ -17,7 +17,8 @@ import types
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from ..base.frames import PACKAGE, calls_numpy, is_standard
+from ..base.frames import PACKAGE, is_standard
+from ..base.likeness import is_told
 from ..base.reach import ATOMS, MANY
 from ..core.tracer import Tracer
 
@@ -175,7 +176,7 @@ class _Walk:
 
 def _is_looked_at(file: str | None, names: dict) -> bool:
     """Whether code is the user's, or that of a package of functions: no engine's, and not Python's own."""
-    return calls_numpy(file or "", names.get("__name__")) and not is_standard(file or "")
+    return is_told(file or "", names) and not is_standard(file or "")
 
 
 def _contents(f: types.FunctionType) -> list:

@@ -251,3 +251,23 @@ def test_what_is_held_in_many_ways_is_looked_at_once() -> None:
     for _ in range(60):
         held = functools.partial(outer, held, held)
     assert users_of(held) == [inner]
+
+
+def test_code_with_arrays_of_its_own_sees_what_it_is() -> None:
+    """It tells NumPy's arrays from its own: a tensor is neither."""
+    module = types.ModuleType("arrays")
+    code = (
+        "import numpy as np\n"
+        "class Labelled:\n"
+        "    def __array_function__(self, *args): return NotImplemented\n"
+        "def is_numpys(x): return isinstance(x, np.ndarray) or type(x) is np.ndarray\n"
+    )
+    exec(compile(code, "arrays.py", "exec"), vars(module))
+    seen = []
+
+    def f(x):
+        seen.append((module.is_numpys(x), isinstance(x, np.ndarray)))
+        return np.sum(x)
+
+    da.grad(f)(np.ones(2))
+    assert seen == [(False, True)]

@@ -60,7 +60,7 @@ def test_a_python_number_stays_a_number():
 def test_its_type_is_what_it_was():
     def f(x):
         s = x[0]
-        assert isinstance(s, da.Dual) and type(s) is type(x)
+        assert isinstance(s, da.Dual) and type(s) is np.float64 and type(x) is np.ndarray
         with pytest.raises(TypeError, match="unsized"):
             len(s)
         with pytest.raises(TypeError, match="0-d"):

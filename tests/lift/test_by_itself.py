@@ -409,3 +409,26 @@ def test_ten_threads_see_the_same_numbers() -> None:
 def test_the_refusal_without_lifting_is_what_it_was() -> None:
     with da.plain(), pytest.raises(PlainBufferError):
         da.grad(lambda x: np.sum(np.asarray(x, float)))(X)
+
+
+def test_errors_in_words_of_code_in_c_are_cured() -> None:
+    """MINPACK says nothing of the tensors among the objects of which NumPy made an array for it."""
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def f(v):
+        z = optimize.root(lambda z: np.array([z[0] ** 2 + v[0] * z[1] - 3, z[1] * v[1] - z[0] - 1]), [1.0, 1.0]).x
+        return z[0] * z[1]
+
+    x = np.array([0.5, 2.0])
+    np.testing.assert_allclose(da.grad(f)(x), [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(2)], rtol=1e-6)
+
+
+def test_the_lifted_run_says_what_is_missing() -> None:
+    """A draw of a generator under ``vmap`` is refused, and not the conversion in NumPy's code that led to lifting."""
+
+    def f(v):
+        return np.random.default_rng(3).normal(v, 1.0)
+
+    with pytest.raises(UnsupportedError, match="drew a random number inside vmap"):
+        da.vmap(f)(np.ones((2, 3)))
+    np.testing.assert_array_equal(da.jacfwd(f)(np.ones(3)), np.eye(3))
