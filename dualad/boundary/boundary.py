@@ -39,6 +39,7 @@ running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 lifted = 0
 
 _AT = "\n  At: "
+_READS_PLAIN = "its code is compiled, or goes through np.asarray, and reads plain arrays only"
 
 
 def run(f, args, kwargs, writable=False):
@@ -98,8 +99,9 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     if (block := known and known.unlifted()) is not None and again.rewind():
         with block:  # what is known of this code does not hold for these arguments
             return _run_again(again)
-    if isinstance(error, (RuleMissingError, UnsupportedError)) and error.what != getattr(first, "what", None):
-        raise error from None  # it names what is missing, where other people's code met a conversion deep inside
+    is_deep = isinstance(first, (ConversionError, PlainBufferError)) and first.why != _READS_PLAIN
+    if is_deep and isinstance(error, (RuleMissingError, UnsupportedError)):
+        raise error from None  # it names what is missing, where other people's code met a conversion
     raise first
 
 
@@ -237,7 +239,7 @@ def _about_scipy(error: BaseException) -> DualadError | None:
     text = error.what.partition(_AT)[0] if isinstance(error, DualadError) else str(error).splitlines()[0]
     return ConversionError(
         f"a function of SciPy was given a tensor: {text}",
-        "its code is compiled, or goes through np.asarray, and reads plain arrays only",
+        _READS_PLAIN,
         mirror if " " in mirror else f"use {mirror}, which is the same function and takes both",
     )
 

@@ -244,30 +244,30 @@ def test_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
     @da.no_tangents()
     def steps(x):
         try:
-            sent = yield type(x * x)
+            sent = yield isinstance(x * x, da.Dual)
             try:
-                yield type(x * (1 if sent is None else sent))
+                yield isinstance(x * (1 if sent is None else sent), da.Dual)
             except ValueError:
-                yield type(x + x)
-            yield type(x)
+                yield isinstance(x + x, da.Dual)
+            yield isinstance(x, da.Dual)
         finally:
-            log.append(type(x * x))
+            log.append(isinstance(x * x, da.Dual))
         return None
 
     def f(x):
         g = steps(x)
-        assert next(g) is np.float64
-        assert type(x * x) is da.Dual
-        assert g.send(x) is np.float64
-        assert g.throw(ValueError()) is np.float64
-        assert type(x * x) is da.Dual
-        assert next(g) is da.Dual
+        assert not next(g)
+        assert isinstance(x * x, da.Dual)
+        assert not g.send(x)
+        assert not g.throw(ValueError())
+        assert isinstance(x * x, da.Dual)
+        assert next(g)
         g.close()
-        assert next(iter(steps(x))) is np.float64
+        assert not next(iter(steps(x)))
         return x * x
 
     assert float(da.grad(f)(3.0)) == 6.0
-    assert log == [np.float64, np.float64]
+    assert log == [False, False]
 
 
 def test_a_decorated_coroutine_holds_the_mode_only_while_it_runs() -> None:
@@ -282,7 +282,7 @@ def test_a_decorated_coroutine_holds_the_mode_only_while_it_runs() -> None:
         await asyncio.sleep(0)
         between = x * x
         a, b = await task
-        assert type(a) is type(b) is np.float64
+        assert not isinstance(a, da.Dual) and not isinstance(b, da.Dual) and isinstance(between, da.Dual)
         return between
 
     assert float(da.grad(lambda x: asyncio.run(outer(x)))(3.0)) == 6.0
@@ -310,7 +310,7 @@ def test_a_generator_resumed_late_leaks_nothing() -> None:
         with da.no_tangents(depth % 2 == 0):
             if depth:
                 recurse(x, depth - 1)
-            assert (type(x * x) is da.Dual) == (depth % 2 == 1)
+            assert isinstance(x * x, da.Dual) == (depth % 2 == 1)
 
     da.jvp(lambda x: (recurse(x, 10), x * x)[1], (1.0,), (1.0,))
     assert not contexts.in_use

@@ -126,7 +126,7 @@ def test_layouts_of_arguments_are_those_of_real_use() -> None:
     seen = []
 
     def f(x):
-        seen.append(np.asarray(x).strides if isinstance(x, np.ndarray) else None)
+        seen.append(None if isinstance(x, da.Dual) else x.strides)
         return np.sum(x**2)
 
     x = np.arange(12.0).reshape(3, 4).T[::2]
