@@ -177,11 +177,11 @@ def test_results_inside_no_tangents_are_plain() -> None:
     def f(x):
         with da.no_tangents():
             y = x * x
-            assert type(y) is np.float64
+            assert not isinstance(y, da.Dual)
             with da.no_tangents(False):
                 z = x * x
             again = x * x
-        assert type(again) is np.float64
+        assert not isinstance(again, da.Dual)
         return y + 10 * z
 
     value, tangent = da.jvp(f, (3.0,), (1.0,))
