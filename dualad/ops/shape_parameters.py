@@ -240,7 +240,7 @@ def _hypergeometric(function: Callable, name: str, *orders: tuple[int, ...]) -> 
 HYPERGEOMETRIC = {
     name: _hypergeometric(hypergeometric.hypergeometric_derivative, name, *orders)
     for name, *orders in (
-        ("hyp0f1", (1, 0), (2, 1)), ("hyp1f1", (1, 0, 0), (1, 1, 1)), ("hyp2f1", (0, 1, 0, 0), (1, 0, 1, 1))
+        ("hyp0f1", (1, 0), (2, 1)), ("hyp1f1", (1, 0, 0), (1, 1, 1)), ("hyp2f1", (0, 1, 0, 0))
     )
 }  # fmt: skip
 HYPERGEOMETRIC["hyperu"] = _hypergeometric(hypergeometric.tricomi_derivative, "hyperu", (1, 0, 0), (1, 1, 1))

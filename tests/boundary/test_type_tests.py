@@ -115,7 +115,7 @@ W = np.array([0.3, -0.2, 0.5])
 def test_random_programs_go_the_way_that_they_go_without_a_transform(kind) -> None:
     rows, ts = np.stack([V, 1.1 * V]), np.array([0.6, 0.8])
     number = kind(0.6)
-    for k, (text, f) in enumerate(programs(400, 3)):
+    for k, (text, f) in enumerate(programs(250, 3)):
         plain = lambda v, t, f=f: f(v, kind(t))
         numeric, _ = differences.along(plain, (V, number), (W, 0.7))
         value, slope = da.jvp(f, (V, number), (W, 0.7))

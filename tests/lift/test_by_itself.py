@@ -72,7 +72,7 @@ def programs(count: int):
 @pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")  # of lanes that float() splits
 def test_random_programs_are_right_under_every_transform() -> None:
     lifted_by_itself = 0
-    for k, (text, f) in enumerate(programs(1000)):
+    for k, (text, f) in enumerate(programs(400)):
         expected = f(X.copy())
         if not np.isfinite(expected) or abs(expected) > 1e6:
             continue
@@ -98,7 +98,7 @@ def test_random_programs_are_right_under_every_transform() -> None:
             fresh = types.FunctionType(f.__code__.replace(), f.__globals__)
             np.testing.assert_allclose(da.jit(fresh)(X), expected, rtol=1e-12, atol=1e-12, err_msg=text)
             np.testing.assert_allclose(da.jit(da.grad(fresh))(X), slope, rtol=1e-10, atol=1e-10, err_msg=text)
-    assert lifted_by_itself > 500
+    assert lifted_by_itself > 200
 
 
 # ── what is called, and by what ──────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,8 @@ NO_RULE: dict[str, tuple[str, str]] = {
     "irwinhall": ("", "*"), "ksone": ("", "*"), "kstwo": ("", "*"), "studentized_range": ("", "*"),
 }  # fmt: skip
 #: those whose density has no derivative at all, and is refused
+#: laws whose values take seconds
+SLOW = {"levy_stable", "studentized_range"}
 NO_DENSITY = {"irwinhall", "ksone", "kstwo", "landau", "levy_stable", "studentized_range"}
 NOTHING = {"nchypergeom_fisher", "nchypergeom_wallenius", "poisson_binom", "zipfian"}
 #: those whose parameters in SciPy's own tests are at a branch of its formulas, too slow, or too large for differences
@@ -56,7 +58,7 @@ def one(f, args, i):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [n for n in CONTINUOUS if n != "levy_stable"])  # whose values take seconds
+@pytest.mark.parametrize("name", [n for n in CONTINUOUS if n not in SLOW])
 def test_continuous(name: str) -> None:
     theirs, mine, shapes = getattr(st, name), getattr(ours, name), SHAPES[name]
     names = ["x", *[s.strip() for s in (theirs.shapes or "").split(",") if s.strip()], "loc", "scale"]
