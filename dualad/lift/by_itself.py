@@ -44,6 +44,9 @@ class _Known(NamedTuple):
     packages: tuple[str, ...] | None
 
 
+#: modules of Python's own library that compute with the numbers that they are given
+_OF_NUMBERS = frozenset({"colorsys", "statistics"})
+
 #: the id of a code object -> what is known of it
 _known: dict[int, _Known] = {}
 #: the reaches of functions without a closure, which are the same at each call; a few are kept
@@ -145,7 +148,8 @@ def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _L
         _known.setdefault(id(code), _remembered(code, None))  # it catches what nobody cures, and may mean to
         return None
     frames = getattr(error, "frames", None) or [x for e in errors for x in _frames(e)]
-    packages = {top(x.f_globals.get("__name__")) for x in frames if not is_kept(x.f_globals)}
+    modules = {top(x.f_globals.get("__name__")): is_kept(x.f_globals) for x in frames}
+    packages = {name for name, kept in modules.items() if not kept or name in _OF_NUMBERS}
     if lift is not None:
         if packages <= {*lift.packages}:
             return None

@@ -37,12 +37,14 @@ _REAL: dict[str, Callable] = {
     "exp2": np.exp2, "expm1": np.expm1, "fabs": np.fabs, "floor": np.floor, "fmod": np.fmod, "log1p": np.log1p,
     "log2": np.log2, "pow": np.power, "radians": np.radians, "remainder": lambda x, y: x - y * np.rint(x / y),
     "trunc": np.trunc, "dist": lambda p, q: np.linalg.norm(dualad_numpy.array(p) - dualad_numpy.array(q)),
-    "fsum": lambda entries: np.sum(dualad_numpy.array(list(entries))),
+    "fsum": lambda entries: np.sum(dualad_numpy.array(entries)),
     "hypot": lambda *xs: functools.reduce(np.hypot, xs, 0.0),
     "ldexp": lambda x, i: x * 2.0**i,
     "prod": lambda entries, start=1: functools.reduce(lambda a, b: a * b, entries, start),
     "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
 }  # fmt: skip
+
+_ITERATING = frozenset({"dist", "fsum", "prod", "sumprod"})
 
 _SPECIAL = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
 
@@ -83,6 +85,16 @@ def _either(original: Callable, on_tensors: Callable) -> Callable:
     return function
 
 
+def _of_iterables(function: Callable) -> Callable:
+    """Make a function of iterables see what is in iterators, which are read once."""
+
+    @functools.wraps(function)
+    def of_lists(*args, **kwargs):
+        return function(*[x if isinstance(x, (list, tuple, np.ndarray, Tracer)) else [*x] for x in args], **kwargs)
+
+    return of_lists
+
+
 def _number(x: Any) -> Any:
     """Return what NumPy computed as the Python number that ``math`` gives."""
     return python_number(x) if isinstance(x, Tracer) and not x.shape and x.aval.dtype.kind in "fc" else x
@@ -102,7 +114,8 @@ def _namespace(original: types.ModuleType, meanings: dict[str, Callable]) -> typ
     module = types.ModuleType(original.__name__, original.__doc__)
     for name, thing in vars(original).items():
         if name in meanings:
-            setattr(module, name, _either(thing, meanings[name]))
+            function = _either(thing, meanings[name])
+            setattr(module, name, _of_iterables(function) if name in _ITERATING else function)
         elif not name.startswith("__"):
             setattr(module, name, thing)
     return module

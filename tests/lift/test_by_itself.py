@@ -6,10 +6,12 @@ lifted code can do (test_lift.py), nor how often functions run (boundary/test_re
 
 from __future__ import annotations
 
+import colorsys
 import gc
 import logging
 import math
 import random
+import statistics
 import threading
 import types
 import warnings
@@ -432,3 +434,26 @@ def test_the_lifted_run_says_what_is_missing() -> None:
     with pytest.raises(UnsupportedError, match="drew a random number inside vmap"):
         da.vmap(f)(np.ones((2, 3)))
     np.testing.assert_array_equal(da.jacfwd(f)(np.ones(3)), np.eye(3))
+
+
+_OF_ITERABLES = {
+    "sum of a generator": lambda v: math.fsum(t * t for t in v),
+    "sum of a dict's values": lambda v: math.fsum({"a": v[0] * v[1], "b": v[2]}.values()),
+    "product of a map": lambda v: math.prod(map(np.square, v), start=2.0),
+    "distance": lambda v: math.dist(iter([v[0], v[1]]), (v[2], 1.0)),
+    "plain numbers": lambda v: v[0] * math.fsum(iter([1.0, 2.0])) * math.prod([2, 3]),
+    "mean": lambda v: statistics.fmean([v[0], v[1] * v[2]]),
+    "geometric mean": lambda v: statistics.geometric_mean([*v]),
+    "regression": lambda v: statistics.linear_regression([1.0, 2.0, 3.0], [*v]).slope,
+    "distribution": lambda v: statistics.NormalDist(v[0], v[1]).cdf(v[2]),
+    "saturation": lambda v: colorsys.rgb_to_hsv(*(v / 2))[1],
+}
+
+
+@pytest.mark.parametrize("f", _OF_ITERABLES.values(), ids=_OF_ITERABLES)
+def test_iterators_and_the_standard_librarys_own_loops(f) -> None:
+    expected = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(da.grad(f)(X), expected, rtol=1e-6, atol=1e-8)
+    compiled = da.jit(da.grad(f), specialise=True)  # two of them branch on values
+    np.testing.assert_allclose(compiled(X), expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(da.vmap(da.grad(f))(np.stack([X, X]))[1], expected, rtol=1e-6, atol=1e-8)
