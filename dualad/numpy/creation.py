@@ -7,6 +7,7 @@ dispatch (``r_``, ``c_``, ``vectorize``, ``ndenumerate``). Not for: creation lik
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ _COPY_MODES = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMod
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, **kwargs):
     """As ``numpy.array``; tensors among the entries are joined, exactly, into one tensor."""
     copy = _COPY_MODES.get(copy, copy)
+    object = _of_its_own(object)
     if like is None and traced_in(object) is not None:
         always = copy if isinstance(object, Tracer) else None  # what a list is joined to is new
         return _join(object, lambda x: np.array(x, dtype, copy=always, order=order, ndmin=ndmin), copy)
@@ -52,12 +54,21 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
     if like is not None:
         return np.asarray(a, dtype, order, copy=copy, like=like)
+    a = _of_its_own(a)
     if traced_in(a) is not None:
         return _join(a, lambda x: np.asarray(x, dtype, order, copy=copy), copy)
     out = np.asarray(_unwrap(a), dtype, order, copy=copy)
     if not running.get():
         return out
     return a if type(a) is Buffer and out is a._value else buffered(out, *[a] * isinstance(a, np.ndarray))
+
+
+def _of_its_own(x: Any) -> Any:
+    """Return the tensor that an object of the user's makes where it is asked for an array, and else the object."""
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not running.get() or not hasattr(type(x), "__array__"):
+        return x
+    made = x.__array__()
+    return made if isinstance(made, Tracer) else x
 
 
 def _join(x: Any, convert: Callable, copy: bool | None = None):
@@ -135,12 +146,20 @@ def _making(function: Callable) -> Callable:
     return make
 
 
-arange, empty, eye, fromfunction, fromiter, identity, indices, ones, tri, zeros = [
+arange, empty, eye, fromfunction, _fromiter, identity, indices, ones, tri, zeros = [
     _making(f)
     for f in (
         np.arange, np.empty, np.eye, np.fromfunction, np.fromiter, np.identity, np.indices, np.ones, np.tri, np.zeros,
     )
 ]  # fmt: skip
+
+
+def fromiter(iter, dtype, count=-1, *, like=None):
+    """As ``numpy.fromiter``; tensors among the entries are joined into one tensor."""
+    entries = [*iter] if count < 0 else [*itertools.islice(iter, count)]
+    if traced_in(entries) is None or len(entries) < count:
+        return _fromiter(entries, dtype, count, like=like)
+    return array(entries, dtype)
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):

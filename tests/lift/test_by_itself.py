@@ -440,6 +440,7 @@ _OF_ITERABLES = {
     "sum of a generator": lambda v: math.fsum(t * t for t in v),
     "sum of a dict's values": lambda v: math.fsum({"a": v[0] * v[1], "b": v[2]}.values()),
     "product of a map": lambda v: math.prod(map(np.square, v), start=2.0),
+    "array of a generator": lambda v: np.sum(np.fromiter((t * t for t in v), float, 2) ** 2),
     "distance": lambda v: math.dist(iter([v[0], v[1]]), (v[2], 1.0)),
     "plain numbers": lambda v: v[0] * math.fsum(iter([1.0, 2.0])) * math.prod([2, 3]),
     "mean": lambda v: statistics.fmean([v[0], v[1] * v[2]]),
@@ -457,3 +458,29 @@ def test_iterators_and_the_standard_librarys_own_loops(f) -> None:
     compiled = da.jit(da.grad(f), specialise=True)  # two of them branch on values
     np.testing.assert_allclose(compiled(X), expected, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(da.vmap(da.grad(f))(np.stack([X, X]))[1], expected, rtol=1e-6, atol=1e-8)
+
+
+class Pair:
+    """Two numbers that make an array of themselves, and compute with ``math``."""
+
+    def __init__(self, *entries):
+        self.entries = entries
+
+    def __abs__(self):
+        return math.sqrt(math.fsum(x * x for x in self.entries))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.entries, dtype)
+
+
+def test_objects_that_make_arrays_of_themselves() -> None:
+    def f(v):
+        pair = Pair(v[0], v[1] * v[2])
+        return (
+            abs(pair) + np.sum(np.asarray(pair) ** 3) + np.array(pair)[1] + np.dot(np.asarray(pair, float), [1.0, 2.0])
+        )
+
+    expected = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(da.grad(f)(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(da.jit(da.grad(f))(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(da.vmap(da.grad(f))(np.stack([X, X]))[0], expected, rtol=1e-6)
