@@ -391,6 +391,35 @@ def test_a_run_that_stops(name: str) -> None:
     assert (int(status), bool(success)) == (-1, False)
 
 
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")  # Radau's loop is SciPy's
+@pytest.mark.parametrize(
+    ("method", "sensitivity"),
+    [("RK45", "forward"), ("RK45", "adjoint"), ("RK45", "steps"), ("Radau", "forward"), ("Radau", "adjoint")],
+)
+def test_a_run_that_stops_has_the_derivative_of_what_it_reached(method: str, sensitivity: str) -> None:
+    """y' = k y² from 1 is 1/(1 − k t): finite at 0.4 for all k here, and never reached at 0.8 for k = 2."""
+
+    def density(k, keep):
+        sol = solve_ivp(
+            lambda t, y: k * y**2, (0.0, 0.8), [1.0], method=method, t_eval=[0.4, 0.8], rtol=1e-8, atol=1e-8,
+            sensitivity=sensitivity, require_success=False,
+        )  # fmt: skip
+        return np.where(keep & sol.success, np.sum(sol.y), np.sum(sol.y[:, 0]))
+
+    k = np.array([1.0, 2.0])
+    first, second = 0.4 / (1 - 0.4 * k) ** 2, 0.8 / (1 - 0.8 * k) ** 2
+    expected = first + np.where(k < 1.5, second, 0.0)
+    got = da.jit(da.vmap(da.value_and_grad(density), (0, None)))(k, True)
+    np.testing.assert_allclose(got[0], 1 / (1 - 0.4 * k) + np.where(k < 1.5, 1 / (1 - 0.8 * k), 0.0), rtol=1e-6)
+    np.testing.assert_allclose(got[1], expected, rtol=1e-5)
+    end = lambda k: solve_ivp(
+        lambda t, y: k * y**2, (0.0, 0.8), [1.0], method=method, t_eval=[0.8], sensitivity=sensitivity,
+        require_success=False,
+    ).y[0, -1]  # fmt: skip
+    for derivative in (da.value_and_grad(end), lambda k: da.jvp(end, (k,), (1.0,))):
+        np.testing.assert_array_equal(np.isnan(da.vmap(derivative)(k)), [[False, True]] * 2)
+
+
 def test_the_last_step_that_is_allowed_is_enough() -> None:
     f = lambda t, y: -y
     tried = (solve_ivp(f, (0.0, 1.0), [1.0], solver="native").nfev - 2) // 6

@@ -149,6 +149,7 @@ class Problem:
 
     def remember(self, run: Any, t0: Any, y0: Any, parameters: Sequence) -> None:
         """Keep a run for the operators that will ask for the same: those of many lanes, if they are short."""
+        run.y = np.reshape(run.y, (self.n, -1))  # SciPy's is an empty list where no time was reached
         key, kept = key_of(t0, y0, parameters), self._runs
         if sum([_bytes(r) for runs in kept.values() for r in runs[:1]]) + _bytes(run) > _KEPT:
             kept = dict(list(kept.items())[-1:])
@@ -200,7 +201,7 @@ class Problem:
                     **self._options(y0, parameters),
                 )  # fmt: skip
             what = "the solver of the derivatives' equation"
-        if s.require_success or self.solve is None:
+        if s.require_success:
             check_run(run, s, what)
         self.remember(run, t0, y0, parameters)
         return run
@@ -307,7 +308,7 @@ class Problem:
             tangents, share = np.full(n * lanes, np.inf), (1 + lanes) ** -0.5
         steps = s.sensitivity == "steps"  # its derivative takes the same steps as well
         return s._replace(
-            atol=np.concatenate([atol * share, tangents]), rtol=rtol * share, require_success=True,
+            atol=np.concatenate([atol * share, tangents]), rtol=rtol * share,
             sens_tol="state" if steps else "all", first_step=s.first_step if steps else None,
         )  # fmt: skip
 

@@ -40,6 +40,9 @@ def walk_back_steps(
     order, times = in_order(t0, times)
     if order is not None:
         cotangents = cotangents[:, np.argsort(order)]
+    live = np.flatnonzero(cotangents.any((0, 2)))
+    times = times[: live[-1] + 1] if len(live) else times[:0]
+    cotangents = cotangents[:, : len(times)]
     moved = [p for p, m in zip(theta, moving, strict=True) if m]
     bars = [np.zeros((len(cotangents), *p.shape)) for p in moved]
     if not len(times) or times[-1] == t0:

@@ -28,6 +28,7 @@ from ...control.subprograms import zeros
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
+from ...errors import ConvergenceError
 from ...ops.kinds import known_value, repeat_lanes
 from ...rules.calls import push_moving
 from ...rules.linear_call import LinearCall, linear
@@ -221,7 +222,12 @@ def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
         start += a.size if u else 0
     rows = bind(ivp_tangent, (*basis, *point), {"call": call, "moving": moving, "lanes": count})
     rows = np.reshape(rows, (count, -1)).T
-    flat = np.reshape(ct, (-1, rows.shape[0])) @ rows
+    ct_rows, lost = np.reshape(ct, (-1, rows.shape[0])), 0.0
+    if not call.settings.require_success:  # NaN where the run did not come: only for who looks there
+        missing = np.any(np.isnan(rows), axis=1)
+        rows = np.where(missing[:, None], 0.0, rows)
+        lost = np.where(np.any(missing & (ct_rows != 0), axis=1, keepdims=True), np.nan, 0.0)
+    flat = ct_rows @ rows + lost
     out, start = [], 0
     for a, u in zip(avals, unknown, strict=True):
         if not u:
@@ -256,7 +262,13 @@ def _tangent_batch(size, values, mapped, *, call, moving, lanes):
 def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
     given = np.asarray(ct) if lanes is not None else np.asarray(ct)[None]
     back = walk_back_steps if _walks_steps(call, t0, times, y0, parameters) else walk_back
-    out = back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
+    try:
+        out = back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
+    except ConvergenceError:  # what was not reached is NaN, and so is its derivative
+        if call.settings.require_success:
+            raise
+        moved = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]
+        out = [np.full((len(given), *np.shape(p)), np.nan) for p in moved]
     out[0] = cast(out[0], aval_of(y0).dtype)
     return tuple(out) if lanes is not None else tuple([x[0] for x in out])
 
