@@ -41,7 +41,6 @@ _INSTEAD = {
     "optimize.brute": _SEARCH,
     "optimize.direct": _SEARCH,
     "optimize.milp": "fix the integers, outside of the transform, and use dualad.scipy.optimize.linprog for the rest",
-    "integrate.solve_bvp": "use dualad.custom_root with the collocation equations, and solve_bvp as its solver",
 }
 
 

@@ -86,8 +86,6 @@ def test_errors() -> None:
         da.jvp(ours.romb, (Y[:4],), (Y[:4],))
     with pytest.raises(ValueError, match="At least one point"):
         da.jvp(ours.cumulative_trapezoid, (Y[:0],), (Y[:0],))
-    with pytest.raises(UnsupportedError, match="shoot"):
-        da.jvp(lambda y: ours.solve_bvp(lambda x, y: y, lambda a, b: a, GRID, y), (TABLE,), (TABLE,))
     with pytest.raises(UnsupportedError, match=r"scipy\.integrate\.tanhsinh"):
         da.jvp(lambda x: ours.tanhsinh(np.sin, 0, x), (1.0,), (1.0,))
 
