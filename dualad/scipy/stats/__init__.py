@@ -7,10 +7,8 @@ parameters may be a tensor. Not for: random numbers, fits, tests and statistics 
 import scipy.stats
 
 from ..mirror import falls_back
-from .continuous import *
-from .discrete import *
+from .formulas import DISTRIBUTIONS
 from .multivariate import *
-from .others import OTHERS
 from .samples import *
 
 __all__ = [
@@ -21,5 +19,5 @@ __all__ = [
     "tsem", "tstd", "tvar", "uniform", "variation", "vonmises", "weibull_min", "zmap", "zscore",
 ]  # fmt: skip
 
-globals().update(OTHERS)
+globals().update(DISTRIBUTIONS)
 __getattr__, __dir__ = falls_back(scipy.stats, globals())

@@ -3,7 +3,7 @@
 A distribution is declared by formulas for its standard form. Outside the support the density is zero, its logarithm
 −∞, both with derivative zero: values and tangents there are *selected*, so that what a formula gives at a point where
 it does not hold is never seen. Invalid parameters give NaN. As in SciPy everything is computed in double precision.
-Not for: any single distribution (``continuous.py``, ``discrete.py``), or multivariate ones (``multivariate.py``).
+Not for: any single distribution (``formulas.py``), or multivariate ones (``multivariate.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.stats import rv_continuous
 
 from ...core.tables import Verdict
 from ...core.tracer import Tracer, tracer_in
@@ -25,7 +26,6 @@ from ...rules.custom_jvp import custom_jvp
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
 from .lifted import Formulas
-from .summaries import SUMMARIES, Summary
 
 __all__ = ["Continuous", "Discrete", "Mirror", "double"]
 
@@ -127,25 +127,21 @@ class _Distribution(Mirror):
     _defaults: tuple[tuple[str, float], ...]
 
     def __init__(
-        self, original, support: Any = (-math.inf, math.inf), *, valid: Callable | None = None,
-        summary: Summary | None = None, without: tuple[str, ...] = (), open_below: bool = False,
-        ends: Callable | None = None, edge: tuple | None = None, branches: Callable | None = None, **formulas: Callable,
+        self, original, *, without: tuple[str, ...] = (), ends: Callable | None = None, edge: tuple | None = None,
+        branches: Callable | None = None, **formulas: Callable,
     ):  # fmt: skip
-        self._summary = summary = summary or SUMMARIES.get(original.name, Summary())
-        self._formulas = written = Formulas(original, formulas)
-        self._open_below, self._ends, self._edge, self._branches = open_below, ends, edge, branches
-        self._support_of = written.support if support is None else support if callable(support) else lambda *_: support
-        positive = lambda *shapes: _all_of([s > 0 for s in shapes])
-        self._valid = valid or (written.valid if support is None else positive)
-        names = written.shapes
+        self._formulas = Formulas(original, formulas)
+        self._ends, self._edge, self._branches = ends, edge, branches
+        self._support_of, self._valid = self._formulas.support, self._formulas.valid
+        names = self._formulas.shapes
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self._shapes = inspect.Signature(
             [inspect.Parameter(n, kind) for n in names]
             + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
         )
         offered = self._methods - set(without)
-        self._summed_up = {"entropy"} if summary.entropy else set()
-        self._summed_up |= {"mean", "moment", "stats", "std", "var"} if summary.moments else set()
+        self._summed_up = {"entropy"} if self._formulas.has("entropy") else set()
+        self._summed_up |= {"mean", "moment", "stats", "std", "var"} if self._formulas.has("stats") else set()
         self._summed_up |= {"interval", "median"} if "ppf" in offered else set()
         self._stand_for(original, original.name, offered | self._summed_up, ", as the argument and as parameters")
 
@@ -200,8 +196,8 @@ class _Distribution(Mirror):
         if not nowhere(np.logical_not(ok)):
             shapes, scale = [np.where(ok, s, 0.5) for s in shapes], np.where(ok, scale, 1.0)
         if name == "entropy":
-            return _finish(self._summary.entropy(*shapes) + np.log(scale) + 0 * loc, ok, math.nan, ok)
-        standard = [m + 0 * (loc + scale) for m in self._summary.moments(*shapes)]
+            return _finish(self._formulas.entropy(*shapes) + np.log(scale) + 0 * loc, ok, math.nan, ok)
+        standard = [m + 0 * (loc + scale) for m in self._formulas.moments(*shapes)]
         mean, variance = loc + scale * standard[0], scale * scale * standard[1]
         if name == "moment":
             out = _about_zero(first, mean, variance, *standard[2:])
@@ -255,26 +251,13 @@ def _middle(low, high):
 
 
 class Continuous(_Distribution):
-    """A continuous distribution.
+    """A continuous distribution of SciPy's.
 
-    Parameters
-    ----------
-    original : scipy.stats.rv_continuous
-        SciPy's.
-    support : (float, float) or callable or None
-        The support of the standard form, or a function of the shapes that gives it; None for SciPy's.
-    valid : callable, optional
-        Which shapes are valid; positive ones if left out, or what SciPy says if the support is SciPy's.
-    without : tuple of str, optional
-        Methods that no rule is known for.
-    branches : callable, optional
-        At which shapes SciPy has a formula for these values alone, whose derivative in them is not there.
-    logpdf, pdf : callable, optional
-        ``logpdf(z, *shapes)`` of the standard form, inside the support. What is left out is made (``lifted.py``).
-    ends : callable, optional
-        The density at the ends of the support, where its logarithm may have a pole and the density has none.
-    cdf, sf, logcdf, logsf, ppf, isf : callable, optional
-        The other functions of the standard form, strictly inside the support.
+    ``logpdf``, ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``logsf``, ``ppf`` and ``isf`` are functions ``f(z, *shapes)`` of
+    the standard form inside the support; what is left out is made (``lifted.py``), but for the methods ``without`` a
+    rule. ``ends`` is the density at the ends of the support, where its logarithm may have a pole and the density has
+    none; ``branches`` says at which shapes SciPy has a formula for these values alone, whose derivative in them is not
+    there.
     """
 
     _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"})
@@ -294,7 +277,7 @@ class Continuous(_Distribution):
 
     def _inside(self, z, low, high, ok):
         closed = ok & np.isfinite(z)
-        if self._open_below:
+        if self._ends is None and type(self._original)._support_mask is rv_continuous._open_support_mask:
             return closed & (z > low) & (z <= high)
         return closed & (z >= low) & (z <= high)
 
@@ -312,7 +295,7 @@ class Continuous(_Distribution):
         z, shapes, _, scale, low, high, ok = self._standard(x, parameters)
         inside = self._inside(z, low, high, ok)
         at_end = inside & ((z == low) | (z == high)) if self._ends else False
-        if "logpdf" not in self._formulas.given:
+        if self._ends is None and "logpdf" not in self._formulas.given:
             out = self._formulas["pdf"](self._move(z, inside, low, high), *shapes)
         elif nowhere(at_end):
             out = _exp(self._formulas["logpdf"](self._move(z, inside, low, high), *shapes))
@@ -389,20 +372,10 @@ def _finish(out, inside, outside, ok):
 
 
 class Discrete(_Distribution):
-    """A distribution on integers.
+    """A distribution on integers, as a continuous one; ``edge`` is a pair of functions of the shapes.
 
-    Parameters
-    ----------
-    original : scipy.stats.rv_discrete
-        SciPy's.
-    support, valid, without
-        As for a continuous one.
-    logpmf, pmf : callable, optional
-        ``logpmf(k, *shapes)`` inside the support.
-    edge : (callable, callable), optional
-        At which shapes the logarithm has a pole and the probability has none, and the probability there.
-    cdf, sf : callable, optional
-        The distribution function inside the support, of an integer.
+    The first says at which the logarithm of the probability has a pole and the probability has none; the second, of k
+    too, is the probability there.
     """
 
     _methods = frozenset({"cdf", "logcdf", "logpmf", "logsf", "pmf", "sf"})

@@ -7,12 +7,14 @@ The slope of a distribution function F is the density f, and a quantile z = F⁻
 So where SciPy computes one of them in compiled code, by integration or by a search, its values do. SciPy's Python
 code runs as that of a *twin*: copies of the functions of its classes, with globals of their own in which NumPy's and
 SciPy's names mean dualad's. Nothing of SciPy's is touched, and nothing is done before a method is asked for a tensor.
-Not for: formulas that are ours (``continuous.py``, ``discrete.py``).
+Not for: formulas that are ours (``formulas.py``).
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import operator
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -116,27 +118,29 @@ _OWN: dict[str, Any] = {
 
 #: distribution -> its methods that are compiled, integrate or search, in code that SciPy's class has of its own
 _OPAQUE: dict[str, str] = {
-    "betaprime": "ppf isf", "cosine": "cdf sf ppf isf", "genhyperbolic": "logpdf pdf cdf sf",
-    "geninvgauss": "logpdf pdf cdf", "hypergeom": "pmf cdf sf logcdf logsf", "invgauss": "ppf isf",
-    "irwinhall": "pdf cdf sf", "ksone": "pdf cdf sf ppf isf",
-    "kstwo": "pdf cdf sf ppf isf", "kstwobign": "pdf cdf sf ppf isf", "landau": "pdf cdf sf ppf isf",
-    "levy_stable": "pdf cdf", "ncf": "pdf cdf sf ppf isf", "nct": "pdf cdf sf ppf isf",
-    "ncx2": "logpdf pdf cdf sf ppf isf", "norminvgauss": "ppf isf", "pearson3": "logpdf pdf cdf sf ppf",
-    "rice": "cdf ppf", "semicircular": "ppf", "skellam": "cdf", "skewnorm": "cdf sf ppf isf",
-    "studentized_range": "pdf cdf", "truncnorm": "ppf isf", "tukeylambda": "pdf cdf", "vonmises": "cdf",
-    "vonmises_line": "cdf", "wald": "ppf isf",
+    "bernoulli": "pmf", "betaprime": "ppf isf", "binom": "pmf", "cauchy": "stats", "cosine": "cdf sf ppf isf",
+    "genhyperbolic": "logpdf pdf cdf sf", "geninvgauss": "logpdf pdf cdf", "hypergeom": "pmf cdf sf logcdf logsf",
+    "invgauss": "ppf isf", "irwinhall": "pdf cdf sf", "ksone": "pdf cdf sf ppf isf", "kstwo": "pdf cdf sf ppf isf",
+    "kstwobign": "pdf cdf sf ppf isf", "landau": "pdf cdf sf ppf isf", "levy_stable": "pdf cdf",
+    "ncf": "pdf cdf sf ppf isf", "nct": "pdf cdf sf ppf isf", "nbinom": "pmf", "ncx2": "logpdf pdf cdf sf ppf isf",
+    "norminvgauss": "ppf isf", "pearson3": "logpdf pdf cdf sf ppf", "rice": "cdf ppf", "semicircular": "ppf",
+    "skellam": "cdf", "skewnorm": "cdf sf ppf isf", "studentized_range": "pdf cdf", "truncnorm": "ppf isf",
+    "tukeylambda": "pdf cdf", "vonmises": "cdf stats", "vonmises_line": "cdf", "wald": "ppf isf",
+}  # fmt: skip
+
+
+#: distributions whose moments and entropy are SciPy's formulas, which run on tensors as they are
+_SUMMED = {
+    "bernoulli", "beta", "cauchy", "chi2", "expon", "f", "gamma", "geom", "gumbel_l", "gumbel_r", "halfnorm",
+    "invgamma", "laplace", "logistic", "lognorm", "norm", "pareto", "poisson", "rayleigh", "t", "uniform", "vonmises",
+    "weibull_min",
 }  # fmt: skip
 
 
 class Formulas:
-    """The formulas of a distribution by name: those given, and others made when they are asked for.
+    """The formulas of a distribution of SciPy's by name: those ``given``, and others made when they are asked for.
 
-    Parameters
-    ----------
-    original : scipy.stats.rv_continuous or scipy.stats.rv_discrete
-        SciPy's.
-    given : dict
-        Formulas, by the name of the method; and, by the name of a shape, the derivative of ``cdf`` in it.
+    Given are formulas by the name of the method and, by the name of a shape, the derivative of ``cdf`` in it.
     """
 
     def __init__(self, original: Any, given: dict[str, Any]) -> None:
@@ -189,11 +193,31 @@ class Formulas:
         """SciPy's code, for tensors."""
         return twin_of(self.original)
 
+    def has(self, name: str) -> bool:
+        """Whether ``entropy``, or moments (``stats``), are a formula of ours or of SciPy's."""
+        given = self.given.get("moments" if name == "stats" else name) is not None
+        return given or (self.original.name in _SUMMED and self._has(name))
+
+    def moments(self, *shapes: Any) -> tuple:
+        """Return mean, variance, skewness and excess kurtosis of the standard form."""
+        if "moments" in self.given:
+            return self.given["moments"](*shapes)
+        method = (self.original if tracer_in(*shapes) is None else self.twin)._stats
+        wanted = {"moments": "mvsk"} if "moments" in inspect.signature(method).parameters else {}
+        shape = np.broadcast_shapes(*map(np.shape, shapes))
+        found = method(*[traceable(np.broadcast_to(s, shape or (1,))) for s in shapes], **wanted)
+        return tuple([np.reshape(np.broadcast_to(m, shape or (1,)), shape) for m in found])
+
+    def entropy(self, *shapes: Any) -> Any:
+        """Return the entropy of the standard form."""
+        return self.given["entropy"](*shapes) if "entropy" in self.given else self._own("entropy")(*shapes)
+
     def _own(self, name: str) -> Callable:
         def method(*args):
             if tracer_in(*args) is None:
                 return getattr(self.original, f"_{name}")(*args)
-            return getattr(self.twin, f"_{name}")(*map(traceable, args))
+            # Results of plain arrays may be written to, with tensors.
+            return getattr(self.twin, f"_{name}")(*[a if isinstance(a, Tracer) else traceable(a) for a in args])
 
         return lambda *args: on_common_shape(method, args)
 
@@ -201,13 +225,19 @@ class Formulas:
         """Return the ends of the support of the standard form."""
         if tracer_in(*shapes) is None:
             return self.original._get_support(*shapes)
+        if type(self.original)._get_support is self.base._get_support:
+            return float(self.original.a), float(self.original.b)
         ends = self.twin._get_support(*[traceable(np.atleast_1d(s)) for s in shapes])
         shape = np.broadcast_shapes(*map(np.shape, shapes))
-        return tuple([np.reshape(end, shape) if np.ndim(end) else end for end in ends])
+        return tuple([np.reshape(np.broadcast_to(e, shape or (1,)), shape) if np.ndim(e) else e for e in ends])
 
     def valid(self, *shapes: Any) -> Any:
         """Return which shapes are valid."""
-        return (self.original if tracer_in(*shapes) is None else self.twin)._argcheck(*shapes)
+        if tracer_in(*shapes) is None:
+            return self.original._argcheck(*shapes)
+        if type(self.original)._argcheck is self.base._argcheck:
+            return functools.reduce(operator.and_, [s > 0 for s in shapes])
+        return self.twin._argcheck(*shapes)
 
     # ── values of SciPy's ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -290,8 +320,10 @@ def _known(x: Any) -> Any:
 
 def on_common_shape(f: Callable, args: tuple) -> Any:
     """Call a function with arrays of one shape and at least one axis, as SciPy calls its own methods."""
-    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
-    return np.reshape(f(*[np.broadcast_to(a, shape or (1,)) for a in args]), shape)
+    shape = np.broadcast_shapes(*map(np.shape, args))
+    full = shape or (1,)
+    out = f(*[a if np.shape(a) == full else np.broadcast_to(a, full) for a in args])
+    return out if np.shape(out) == shape else np.reshape(out, shape)
 
 
 def log_of(p: Any, rest: Any) -> Any:

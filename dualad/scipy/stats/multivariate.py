@@ -1,6 +1,6 @@
 """Distributions of vectors: normal, Dirichlet, multinomial.
 
-Not for: distributions of numbers (``continuous.py``, ``discrete.py``).
+Not for: distributions of numbers (``formulas.py``).
 """
 
 from __future__ import annotations

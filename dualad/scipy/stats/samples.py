@@ -2,7 +2,7 @@
 
 Written as SciPy's, with its parameters and defaults, in plain NumPy, so that derivatives of every order follow. NaN is
 never left out: ``nan_policy`` other than ``"propagate"`` is refused on tensors. Not for: moments of distributions
-(``summaries.py``), tests, fits and statistics of ranks, which are SciPy's.
+(``distribution.py``), tests, fits and statistics of ranks, which are SciPy's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...surface.arguments import inexact_operand, operand
 from ..mirror import mirrors
-from .continuous import beta
+from .formulas import DISTRIBUTIONS
 
 __all__ = [
     "circmean", "circstd", "circvar", "entropy", "gmean", "gstd", "hmean", "iqr", "kurtosis", "median_abs_deviation",
@@ -333,5 +333,5 @@ def pearsonr(x, y, *, alternative="two-sided", method=None, axis=0):
     tail = {"two-sided": -np.abs(r), "less": r, "greater": -r}
     if alternative not in tail:
         raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
-    p = beta.cdf(tail[alternative], half, half, loc=-1, scale=2)
+    p = DISTRIBUTIONS["beta"].cdf(tail[alternative], half, half, loc=-1, scale=2)
     return PearsonRResult(r, 2 * p if alternative == "two-sided" else p)

@@ -10,16 +10,14 @@ from typing import Any
 
 from scipy.stats._distn_infrastructure import rv_continuous_frozen, rv_discrete_frozen
 
-from . import continuous, discrete
-from .others import OTHERS
+from .formulas import DISTRIBUTIONS
 
 __all__ = ["STANDING"]
 
 
 def _frozen(x: Any, table: Any) -> Any:
     """Return a frozen distribution of ours; None for one that is not SciPy's."""
-    name = x.dist.name
-    of = OTHERS.get(name) or getattr(continuous, name, None) or getattr(discrete, name, None)
+    of = DISTRIBUTIONS.get(x.dist.name)
     ours = of is not None and type(of._original) is type(x.dist)
     return of(*x.args, **x.kwds) if ours else None
 
