@@ -98,15 +98,7 @@ class LaneDivergence(StartAgain):
 
 
 class Batched(Tracer):
-    """A value per lane, stacked along a hidden leading axis.
-
-    Parameters
-    ----------
-    value : array or tensor, shape (size, ...)
-        The stacked values.
-    level : BatchLevel
-        The level it belongs to.
-    """
+    """A value per lane: ``value``, of shape (size, ...), has a hidden leading axis for the lanes of ``level``."""
 
     __slots__ = ()
 

@@ -79,16 +79,9 @@ class _Kept:
 
 
 class Rerun:
-    """What is needed to call a function once more.
+    """What is needed to call ``f(*args, **kwargs)`` once more; arrays of up to ``largest`` entries are kept.
 
-    Parameters
-    ----------
-    f : callable
-        The function; one that ``select`` has made says which arguments it fills in.
-    args, kwargs : tuple, dict
-        What it is about to be called with.
-    largest : float
-        Arrays of up to this number of entries are kept.
+    Where ``select`` has made the function, it says which arguments it fills in.
     """
 
     __slots__ = ("_f", "_fill", "_given", "_leaves", "_tensors", "_tree", "arrays")

@@ -22,19 +22,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Transformed:
-    """A transformed function: what ``grad(f)``, ``vmap(f)`` and their like return.
+    """A transformed function: what ``grad(f)``, ``vmap(f)`` and their like return; a call carries out ``run``.
 
-    It has the name and the documentation of the original, is a method where it stands in a class, and is pickled as the
-    transform, the function and the options.
-
-    Parameters
-    ----------
-    run : callable
-        What a call carries out.
-    f : callable
-        The original.
-    where : str
-        The transform's name, which becomes part of the function's; "" leaves that as it is.
+    It has the name (with ``where``, the transform's, before it) and the documentation of the original ``f``, is a
+    method where it stands in a class, and is pickled as the transform, the function and the options.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_made", "_run")

@@ -23,18 +23,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Library:
-    """The names of a library.
+    """The names of a library: ``names``, old to new or to a decision.
 
-    Parameters
-    ----------
-    names : dict
-        Old name -> new name or decision.
-    keywords : dict
-        New name of a function -> old keyword -> new keyword.
-    aliases : dict
-        Names that modules are commonly imported by -> those that they get.
-    removed_methods : frozenset
-        Methods of arrays whose calls go.
+    ``keywords`` has, for the new name of a function, its old keywords and the new ones; ``aliases`` the names that
+    modules are commonly imported by, and those that they get; ``removed_methods`` methods of arrays whose calls go.
     """
 
     names: dict[str, str | Decision]

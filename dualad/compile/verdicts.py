@@ -44,13 +44,10 @@ def verdict(op: Any) -> Compilation:
 
 
 def machine_code(op: Any) -> tuple[str, ...]:
-    """The ways in which an operator becomes machine code, where llvmlite is installed and its types are known.
+    """Return the ways in which an operator becomes machine code, where llvmlite is installed and its types are known.
 
-    Returns
-    -------
-    tuple of str
-        ``registers``: on numbers and small arrays; ``loops``: on large arrays; ``stacks``: on many small matrices.
-        None of these: what ``verdict`` says.
+    ``registers``: on numbers and small arrays; ``loops``: on large arrays; ``stacks``: on many small matrices. None of
+    these: what ``verdict`` says.
     """
     ways = zip(("registers", "loops", "stacks"), lowering_of(op), strict=False)
     return tuple([word for word, way in ways if way is not None])

@@ -55,15 +55,7 @@ def as_dtype(x, dtype: np.dtype):
 
 
 class Carry:
-    """The carry of one loop.
-
-    Parameters
-    ----------
-    init : tree
-        The first carry.
-    where : str
-        The loop's name, for messages.
-    """
+    """The carry of one loop: ``init`` is the first one, ``where`` the loop's name, for messages."""
 
     __slots__ = ("_names", "arrays", "avals", "init", "plain", "template", "where")
 

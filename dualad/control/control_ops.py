@@ -65,15 +65,9 @@ def control(
 ) -> Primitive:
     """Declare an operator that runs the programs among its parameters.
 
-    Parameters
-    ----------
-    jvp : callable
-        The rule for an operator that is neither linear in all its differentiated arguments nor known: ``impl`` is run
-        on Duals where it is known and a body asks for it.
-    transpose : callable
-        As ``marked_transpose`` of a primitive, if there are ``vectors``; ``hot`` is ``None`` where the walk is plain.
-    vectors : callable, optional
-        In how many of its first arguments a call with some parameters is linear (together).
+    ``jvp`` is the rule where it is neither linear in all its differentiated arguments nor known: ``impl`` is run on
+    Duals where it is known and a body asks for it. ``vectors`` says in how many of its first arguments a call is linear
+    (together); then ``transpose`` is as ``marked_transpose`` of a primitive, ``hot`` being ``None`` in a plain walk.
     """
     linear_in = vectors or (lambda params: 0)
 

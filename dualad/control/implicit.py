@@ -58,26 +58,12 @@ def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
 
 
 class Equation:
-    """An equation: a parameter of the operator.
+    """An equation, which the user calls ``name``: a parameter of the operator. Functions take and return flat lists.
 
-    Parameters
-    ----------
-    name : str
-        The user's name of it, for programs.
-    f : callable
-        ``f(x, parameters)`` takes and returns flat lists, and is zero at the solution.
-    solve : callable
-        ``solve(x0, parameters)`` is the user's code, of flat lists of plain arrays. It returns x and what else it
-        ``found``.
-    unknown : Unknown
-        What is solved for.
-    tangent_solve : callable or "sparse", optional
-        As for :func:`custom_root`.
-    found : sequence of Aval
-        What ``solve`` returns besides x: it has no derivative (counts, which inequalities are equations), and comes
-        first among the parameters that ``f`` is given.
-    with_plain : callable, optional
-        ``with_plain(parameters)`` is ``tangent_solve``, with plain values in its closure.
+    ``f(x, parameters)`` is zero at the solution; ``unknown`` says what is solved for. ``solve(x0, parameters)`` is the
+    user's code, of plain arrays: it returns x and what else it ``found``, which has no derivative (counts, which
+    inequalities are equations) and comes first among the parameters that ``f`` is given. ``tangent_solve`` is as for
+    :func:`custom_root`, and ``with_plain(parameters)`` the same with plain values in its closure.
     """
 
     __slots__ = ("f", "factors", "found", "name", "solve", "tangent_solve", "unknown", "with_plain")

@@ -385,13 +385,8 @@ def transpose_program(
 ) -> Transposed:
     """Transpose a linear program in its first inputs, and add to sums those at the positions ``sums``.
 
-    Parameters
-    ----------
-    told : tuple of sequences of bool, optional
-        For each result, whether its cotangent comes with a mask of what is live in it, and whether it may be infinite.
-        Without this the walk back is plain.
-    dead : sequence of bool, optional
-        For each result, whether its cotangent is zero whenever this runs, since nothing leads there.
+    ``told`` says for each result whether its cotangent comes with a mask of what is live in it, and whether it may be
+    infinite; without it the walk back is plain. ``dead`` says whether its cotangent is zero whenever this runs.
     """
     places = {i: k for k, i in enumerate(sums)}
     partial, hot = told or ([False] * len(program.outputs),) * 2

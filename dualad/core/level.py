@@ -21,13 +21,7 @@ _numbers = itertools.count(1)
 
 
 class Level:
-    """One run of one transform, usable as a context manager that closes it.
-
-    Parameters
-    ----------
-    transform : str
-        Name of the transform, for messages.
-    """
+    """One run of the ``transform`` of this name, usable as a context manager that closes it."""
 
     __slots__ = ("__weakref__", "function", "number", "objects", "open", "transform")
 
@@ -61,17 +55,7 @@ class Level:
 
 
 def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError:
-    """Make the error for a tensor of a closed level.
-
-    Parameters
-    ----------
-    level : Level
-        The level, which is closed.
-    action : str
-        What met the tensor: an operator, a conversion.
-    tensor : Tracer, optional
-        The tensor, so that the message can say what it is and where it was made.
-    """
+    """Make the error for a ``tensor`` of a closed level that met an ``action``: an operator, a conversion."""
     what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_describe(tensor)}"
     return EscapedTensorError(
         f"{action} met {what} of a `{level.transform}` call that has already returned."

@@ -37,18 +37,10 @@ _STAY = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), t
 class Table:
     """What stands in the place of what.
 
-    Attributes
-    ----------
-    mark : str
-        Its name, which ends the first part of the names under which ``sys.modules`` has the counterparts of modules.
-    entries : dict
-        The ``id`` of an original, to the original and what stands in its place.
-    derived : mapping
-        A type, to what makes of an object of it and the table what stands in its place, or None.
-    builtins : mapping
-        Names of Python that are shadowed, to their counterparts.
-    module_for : callable
-        The counterpart of a module by name; None if it has none.
+    ``mark`` is its name, which ends the first part of the names under which ``sys.modules`` has the counterparts of
+    modules; ``module_for`` gives the counterpart of a module by name, or None. ``entries`` leads from the ``id`` of an
+    original to it and its counterpart, ``derived`` from a type to what makes of an object of it and the table what
+    stands in its place, or None; ``builtins`` from names of Python that are shadowed to their counterparts.
     """
 
     def __init__(

@@ -40,13 +40,7 @@ _SIMPLE = frozenset({int, slice})
 
 
 class Buffer(Tracer, opaque=True):
-    """A plain array that becomes a tensor when a traced value is written into it.
-
-    Parameters
-    ----------
-    array : ndarray
-        The content, which belongs to the buffer from now on.
-    """
+    """A plain array, its own from now on, that becomes a tensor when a traced value is written into it."""
 
     __slots__ = ()
     _plain_array = True

@@ -215,27 +215,13 @@ def elementwise(
 ) -> Primitive:  # fmt: skip
     """Declare a function of entries, with broadcasting: what it is to a shape and to a batch is the same for all.
 
-    Parameters
-    ----------
-    function : np.ufunc or callable
-        What it computes. A ufunc also says how many arguments and results there are, what dtype comes out, and what the
-        operator is called.
-    samples : Domain, tuple of Domain, or list
-        The domain of all arguments or of each, expanded to the shapes of ``elementwise_samples``, or explicit
-        specifications.
-    name : str, optional
-        Its name, if it is not that of the function.
-    jvp : callable, optional
-        The rule, if it is more than a sum over ``partials``; without either it is a function without derivative.
-    partials : sequence of callables, optional
-        ``partial(x, y, ..., out)`` for each argument: the partial derivative from all arguments and the value.
-    singular : bool
-        Whether the partial derivatives have poles inside or at the edge of the domain: tangents are then multiplied as
-        strong zeros, and NumPy's warnings about the pole of the *derivative* are silenced.
-    numpy : sequence of callables, optional
-        The NumPy callables that mean this operator: by default, a ufunc itself.
-    complex_too : bool
-        Whether to expand the domains to the complex plane as well.
+    A ufunc also says how many arguments and results there are, what dtype comes out, what the operator is called, and
+    which callable of NumPy's means it. ``samples`` are the domain of all arguments or of each, expanded to the shapes
+    of ``elementwise_samples`` (with ``complex_too``, to the complex plane as well), or explicit specifications.
+    ``partials`` are ``partial(x, y, ..., out)``, the partial derivative from all arguments and the value; ``jvp`` is
+    the rule if it is more than a sum over them, and without either there is no derivative. ``singular`` partial
+    derivatives have poles inside or at the edge of the domain: tangents are multiplied as strong zeros, and NumPy's
+    warnings about the pole of the *derivative* are silenced.
     """
     ufunc = isinstance(function, np.ufunc)
     arity = function.nin if ufunc else 1
@@ -285,18 +271,10 @@ def _sum_of_partials(function: Callable, partials: Sequence[Callable], singular:
 
 
 def unary(ufunc: np.ufunc, samples, derivative: Callable, *, singular=False, **fields) -> Primitive:
-    """Declare a differentiable function of one argument, elementwise.
+    """Declare a differentiable function of one argument, elementwise; ``derivative(x, out)`` is f′(x), given f(x) too.
 
-    Parameters
-    ----------
-    samples : Domain or list
-        A domain, expanded to the shapes of ``elementwise_samples`` (in the complex plane as well, where the ufunc is
-        defined there), or explicit specifications.
-    derivative : callable
-        ``derivative(x, out)``: f′(x), given f(x) too.
-    singular : bool
-        Whether f′ has a pole inside or at the edge of the domain: the tangent is then multiplied as a strong zero,
-        and NumPy's warnings about the pole of the *derivative* are silenced.
+    ``samples`` and ``singular`` are as for ``elementwise``; a domain also means the complex plane, where the ufunc is
+    defined there.
     """
     if singular:
 
@@ -374,12 +352,9 @@ def _batch_along_axis(operator: Callable) -> Callable:
 def linear(name: str, *, batch=None, linear_in=(0,), **fields) -> Primitive:
     """Declare an operator linear in its first argument, the others (indices, masks) being constants.
 
-    Parameters
-    ----------
-    batch : callable, optional
-        With one argument ``batch(size, x, **params)``, ``x`` having the leading axis; with several, the full form
-        ``batch(size, values, mapped, **params)``, which is recognized by its parameter ``mapped``. Without it the
-        operator is one ``along_axis``.
+    With one argument the rule is ``batch(size, x, **params)``, ``x`` having the leading axis; with several, the full
+    form ``batch(size, values, mapped, **params)``, which is recognized by its parameter ``mapped``. Without it the
+    operator is one ``along_axis``.
     """
     if batch is None:
         batch = _batch_along_axis(lambda: op)
@@ -445,16 +420,9 @@ def directional(name: str, *, back: Callable, **fields) -> Primitive:
 def solution(name: str, *products: Callable, back: Callable, batch=None, **fields) -> Primitive:
     """Declare f(A, …, b), the solution x of a linear system A x = b, which may be made of several matrices.
 
-    It is linear in b; along ∂A and ∂b it moves by the solution for ∂b − ∂A x.
-
-    Parameters
-    ----------
-    products : callable
-        ``product(ta, x, **params)`` for each matrix: what a tangent of it makes of the solution.
-    back : callable
-        ``back(ct, a, ..., **params)``: the solution of the transposed system, the cotangent of b.
-    batch : callable, optional
-        The batching rule, of an operator that is not ``stacked``.
+    It is linear in b; along ∂A and ∂b it moves by the solution for ∂b − ∂A x. ``product(ta, x, **params)`` is, for each
+    matrix, what a tangent of it makes of the solution; ``back(ct, a, ..., **params)`` the solution of the transposed
+    system, the cotangent of b; ``batch`` the batching rule of an operator that is not ``stacked``.
     """
 
     def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
@@ -536,18 +504,10 @@ def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> Array:
-    """Return the cotangent of x in x·d: reverse mode's two rules at a pole, for one product.
+    """Return the cotangent of x in x·d: reverse mode's two rules at a pole, for one product with cotangent ``ct``.
 
-    Parameters
-    ----------
-    ct, d : array or tensor
-        The cotangent of the product, and its known factor.
-    aval : Aval
-        Of x.
-    live : array or tensor of bool, or None
-        Where the cotangent is not dead; ``None`` is everywhere. A dead zero wins against an infinite ``d``.
-    hot : bool
-        Whether the cotangent may be infinite, from a pole that x meets later: then a ``d`` of zero wins.
+    Where it is not ``live`` (``None``: everywhere is), a dead zero wins against an infinite ``d``; where it is ``hot``,
+    it may be infinite, from a pole that x meets later, and a ``d`` of zero wins.
     """
     if live is not None and not is_finite(d):
         d = np.where(match_library(live, d), d, 0)

@@ -30,13 +30,7 @@ class Sample(NamedTuple):
 
 
 class Domain:
-    """Where an argument may lie: a maker of arrays of any shape.
-
-    Parameters
-    ----------
-    make : callable
-        ``make(rng, shape)`` returns a float64 (or complex128, or integer) array.
-    """
+    """Where an argument may lie: ``make(rng, shape)`` returns a float64 (or complex128, or integer) array."""
 
     def __init__(self, make: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]) -> None:
         self.make = make

@@ -31,16 +31,9 @@ _FEW = 1 << 12
 
 @dataclass(slots=True, eq=False, repr=False)
 class Pattern:
-    """Where the entries of a sparse matrix stand.
+    """Where the entries of a sparse matrix of so many ``columns`` stand.
 
-    Parameters
-    ----------
-    indices : array of int, shape (entries,)
-        Their columns, row by row.
-    indptr : array of int, shape (rows + 1,)
-        Where each row begins.
-    columns : int
-        The number of columns.
+    ``indices`` are their columns, row by row; row i begins at ``indptr[i]``, and the last one ends at ``indptr[-1]``.
     """
 
     indices: np.ndarray

@@ -50,15 +50,9 @@ def with_values(
 ) -> Any:  # fmt: skip
     """Return a function (or what it holds) with a value in the place of every tensor; itself if there are none.
 
-    Parameters
-    ----------
-    attributes : bool
-        Whether to look into the objects of bound methods, of which copies are made.
-    fixed : bool
-        Whether what else the function closes over is to stay what it is now, whatever the names will stand for later
-        (the variable of a loop around it, for one), but for names that the function itself assigns to.
-    within : frozenset of int
-        The identities of what this is found in.
+    ``attributes``: look into the objects of bound methods, of which copies are made. ``fixed``: what else the function
+    closes over stays what it is now, whatever the names will stand for later (the variable of a loop around it, for
+    one), but for names that the function itself assigns to. ``within`` are the identities of what this is found in.
     """
     if isinstance(thing, Tracer):
         return value(thing)

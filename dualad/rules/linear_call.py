@@ -32,27 +32,14 @@ __all__ = ["LinearCall", "linear", "linear_call", "linear_tangents"]
 
 
 class LinearCall:
-    """A linear map that depends on residuals: a parameter of the operator.
+    """A linear map of flat lists of arrays that depends on residuals: a parameter of the operator.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    forward : callable
-        ``forward(residuals, vectors) -> results``: flat lists of arrays.
-    backward : callable or None
-        ``backward(residuals, cotangents) -> cotangents`` of the vectors; ``None`` derives it by transposing
-        ``forward``.
-    opaque : bool
-        Whether ``backward`` is a linear map that is called, rather than code to be differentiated in its own right.
-    once : bool
-        Whether a derivative of this map in its residuals or vectors is to be refused.
-    sparse : bool
-        Whether ``backward`` takes ``None`` for cotangents that are exactly zero.
-    signed : bool
-        Whether ``backward`` reads off the sign of a zero among its cotangents whether it is live (``liveness.py``).
-    batcher : callable or None
-        ``batcher(size, residuals_mapped) -> LinearCall``, in place of mapping ``forward`` and ``backward``.
+    ``forward(residuals, vectors)`` returns results, ``backward(residuals, cotangents)`` cotangents of the vectors;
+    without it ``forward`` is transposed. If it is ``opaque``, it is a linear map that is called, rather than code to be
+    differentiated in its own right; if ``sparse``, it takes ``None`` for cotangents that are exactly zero; if
+    ``signed``, it reads off the sign of a zero among them whether it is live (``liveness.py``). With ``once`` a
+    derivative of this map in its residuals or vectors is refused. ``batcher(size, residuals_mapped)`` returns a
+    LinearCall, in place of mapping both functions.
     """
 
     __slots__ = ("backward", "batcher", "forward", "name", "once", "opaque", "signed", "sparse")

@@ -28,16 +28,9 @@ __all__ = ["Closed", "Inputs", "refuse_captured"]
 
 
 class Closed:
-    """A function of a user's, called with values for the inputs of an operator and with its own leading arguments.
+    """A function of a user's, called with values for the inputs of an operator and with its ``own`` leading arguments.
 
-    Attributes
-    ----------
-    name, own : str, int
-        Its name, and how many arguments are its own.
-    avals : list of Aval or None
-        Of its results, if it could be written down.
-    captures : bool
-        Whether it reads tensors.
+    ``avals`` are those of its results, if it could be written down; ``captures`` says whether it reads tensors.
     """
 
     __slots__ = (

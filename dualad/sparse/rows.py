@@ -101,14 +101,8 @@ def merge(p: Any, q: Any) -> Any:
 def collect(p: Any, targets: np.ndarray, m: int) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Send row i to row ``targets[i]`` of m rows, uniting the rows that meet.
 
-    Returns
-    -------
-    pattern
-        The union.
-    arrived : ndarray
-        The data of ``p``, in the order of the entries of the union that they arrive at.
-    starts : ndarray of int, or None
-        Where in ``arrived`` those of each entry begin; ``None`` where no two of them meet.
+    Returns the union; the data of ``p``, in the order of the entries of the union that they arrive at; and where in
+    these those of each entry begin, ``None`` where no two of them meet.
     """
     n = p.shape[1]
     if len(targets) and not bool((targets[1:] >= targets[:-1]).all()):

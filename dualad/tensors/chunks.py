@@ -25,29 +25,14 @@ __all__ = ["Chunking", "Plan", "check_executor", "in_chunks", "measured_chunks",
 
 
 class Plan:
-    """How a job is to be run in chunks.
+    """How ``job(start, stop, *piece)``, which can be pickled, is to be run in chunks of ``total`` items.
 
-    Attributes
-    ----------
-    job : callable
-        ``job(start, stop, *piece)``, which can be pickled.
-    total : int
-        How many lanes, rows or columns there are.
-    cut : callable, optional
-        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each; none by default.
-    where, unit : str
-        The transform's name, and the word for its items ("lanes"), for messages.
-    function : callable
-        The user's function, for messages.
-    other : callable, optional
-        Makes a job that does the same in another way, for jobs that are too large to be sent, or can't be.
-    anew : bool
-        Whether the job repeats something in every chunk that the other one does once: if workers get several, the other
-        one is sent.
-    each : int
-        How many chunks a worker is to get, where no size is given: 1 where they take equally long.
-    ranges : list of tuple of int, optional
-        The chunks, where the data is in parts already.
+    ``cut(ranges)`` gives the pieces of the data that ranges need, a tuple for each; without it there are none.
+    ``where`` is the transform's name, ``unit`` the word for its items ("lanes") and ``function`` the user's, for
+    messages. ``other`` makes a job that does the same in another way, for jobs that are too large to be sent, or can't
+    be; with ``anew`` the job repeats something in every chunk that the other one does once: if workers get several, the
+    other one is sent. ``each`` is how many chunks a worker is to get, where no size is given: 1 where they take equally
+    long. ``ranges`` are the chunks, where the data is in parts already.
     """
 
     def __init__(

@@ -47,17 +47,10 @@ def _all(mask: Any) -> bool:
 
 
 class Liveness:
-    """What is known of the cotangents of one walk.
+    """What is known of the ``cotangents`` of one walk through a linear program; an exact zero among them is dead.
 
-    Parameters
-    ----------
-    program : Program
-        The linear program that is walked.
-    cotangents : list
-        Of its outputs, as the walk gets them. An exact zero among them is dead.
-    seeds : str
-        What zeros among the cotangents are: ``"dead"``, ``"live"``, or, if the cotangents come out of another walk,
-        what their sign says (``"signed"``, see ``signed``).
+    ``seeds`` says otherwise: zeros among them are ``"dead"``, ``"live"``, or, if the cotangents come out of another
+    walk, what their sign says (``"signed"``, see ``sign_by_liveness``).
     """
 
     def __init__(self, program: Program, cotangents: list, *, seeds: str = "dead") -> None:
@@ -269,14 +262,8 @@ def _marks(live: Any, aval: Aval) -> Any:
 class BodyLiveness(Liveness):
     """What is known of the cotangents of a program that is run by an operator: what the operator was told of them.
 
-    Parameters
-    ----------
-    program, cotangents
-        As for any walk. A cotangent that is ``None`` has no path to it.
-    live : sequence
-        A mask for each of its outputs, ``None`` where all is live.
-    hot : sequence of bool
-        Which of their cotangents may be infinite.
+    ``live`` has a mask for each of its outputs, ``None`` where all is live; ``hot`` says which of their cotangents may
+    be infinite. A cotangent that is ``None`` has no path to it.
     """
 
     def __init__(self, program: Program, cotangents: list, live: Sequence, hot: Sequence[bool]) -> None:

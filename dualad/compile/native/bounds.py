@@ -90,12 +90,7 @@ class _Site(NamedTuple):
 def check(text: str, entries: Sequence[Entry]) -> int:
     """Return how many accesses a module has, once each is known to be in bounds; raise ``OutOfBounds`` else.
 
-    Parameters
-    ----------
-    text : str
-        The module.
-    entries : sequence of Entry
-        The functions that are called from outside.
+    ``entries`` are the functions that are called from outside.
     """
     try:
         return _check(text, entries)

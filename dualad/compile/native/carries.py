@@ -144,21 +144,10 @@ def change(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
 def written_in_place(
     body: Program, inputs: Sequence[Variable], results: Sequence[Any], small: int
 ) -> dict[int, set[Variable]]:
-    """The carries of a loop's body that can be in memory, with the changes of each.
+    """Return the carries of a loop's body that can be in memory: by number, the variables that are trees of changes.
 
-    Parameters
-    ----------
-    body : Program
-        What a turn does.
-    inputs, results : sequences
-        Its carries: what each is at the beginning of a turn, and at the end.
-    small : int
-        The entries of an array that may be in registers.
-
-    Returns
-    -------
-    dict
-        For the number of a carry the variables that are trees of changes.
+    ``inputs`` and ``results`` are the carries at the beginning of a turn and at its end; an array of up to ``small``
+    entries may be in registers.
     """
     maker = {v: step for step in body.steps for v in step.outs}
     found = {}

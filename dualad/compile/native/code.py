@@ -130,19 +130,9 @@ class Code:
         self.begin(go)
 
     def head(self, label: str, starts: Sequence[tuple[str, str]]) -> tuple[list[str], Callable[[Sequence[str]], None]]:
-        """Begin the block that a loop comes back to.
+        """Begin the block that a loop comes back to; ``starts`` are types and first values of what each turn assigns.
 
-        Parameters
-        ----------
-        label : str
-            The block.
-        starts : sequence of (str, str)
-            The types of what each turn assigns anew, and what it is at first.
-
-        Returns
-        -------
-        list of str, callable
-            The names of these, and ``close(new)``, which says at the end of a turn what they are in the next one.
+        Returns the names of these, and ``close(new)``, which says at the end of a turn what they are in the next one.
         """
         before = self.block
         self.begin(label)

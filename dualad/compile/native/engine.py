@@ -148,23 +148,13 @@ class Engine:
         entries: Sequence[Entry] = (),
         apart: bool = False,
     ) -> Linked:
-        """Compile a module of LLVM's assembly language.
+        """Compile a module of LLVM's assembly language, and return the addresses of its ``exports``.
 
-        Parameters
-        ----------
-        text : str
-            The module.
-        exports : list of str
-            The functions whose addresses are wanted.
-        objects : dict
-            Addresses of the Python objects that it refers to.
-        level : int
-            How much LLVM does about the code: 1 to 3, which others use every day, for all that depends on programs.
-        entries : sequence of Entry
-            What functions are called with, if they compute: each access is proven to be in bounds before LLVM gets
-            the text. It is named by the text and this, so that what has been kept has been proven.
-        apart : bool
-            Whether LLVM is to work in another process, as it does for long modules.
+        It refers to the Python ``objects`` at these addresses. ``level`` is how much LLVM does about the code: 1 to 3,
+        which others use every day, for all that depends on programs. ``entries`` are what functions are called with, if
+        they compute: each access is proven to be in bounds before LLVM gets the text. Code is named by the text and
+        this, so that what has been kept has been proven. ``apart`` lets LLVM work in another process, as it does for
+        long modules.
         """
         start, before = time.perf_counter(), tally()
         text = configured(text, self._features)

@@ -141,16 +141,9 @@ def _logic(common: np.dtype, out: np.dtype) -> np.dtype | None:
 class Entrywise(NamedTuple):
     """An operator that computes each entry of its result from those of its arguments at that place.
 
-    Attributes
-    ----------
-    computed_in : callable
-        ``computed_in(common, out)``: the type that it computes in, None for types that are not known.
-    write : callable
-        ``write(lanes, *operands)``: its instructions on that type; None where it is a function (``maths.py``).
-    sign : str
-        What NumPy writes for it, if that is an operator of Python's.
-    is_quick : bool
-        Whether it takes a cycle or less.
+    ``computed_in(common, out)`` is the type that it computes in, None for types that are not known; ``write(lanes,
+    *operands)`` its instructions on that type, None where it is a function (``maths.py``); ``sign`` what NumPy writes
+    for it, if that is an operator of Python's; ``is_quick`` says whether it takes a cycle or less.
     """
 
     computed_in: Callable[[np.dtype, np.dtype], np.dtype | None]
@@ -278,22 +271,10 @@ def convert(b: Lanes, x: str, dtype: np.dtype) -> str:
 def elementwise(
     b: Lanes, name: str, args: Sequence[str], out: np.dtype, exponent: float | None = None, inline: bool = False
 ) -> str:
-    """Write an operator on lanes of ``b``'s type, the type it computes in.
+    """Write an operator on lanes of ``b``'s type, the type it computes in; ``out`` is the result's.
 
-    Parameters
-    ----------
-    b : Lanes
-        Instructions on the type that ``computed_in`` returned.
-    name : str
-        The operator.
-    args : sequence of str
-        Its operands, converted to that type (but for the condition of ``where``).
-    out : dtype
-        Of the result.
-    exponent : float, optional
-        Of ``power``, where it is known.
-    inline : bool
-        Whether mathematics is written in place, for loops over many entries.
+    Its operands ``args`` have that type (but for the condition of ``where``). ``exponent`` is that of ``power``, where
+    it is known; ``inline`` mathematics is written in place, for loops over many entries.
     """
     if name == "astype":
         return convert(b, args[0], out)

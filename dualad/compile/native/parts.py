@@ -113,16 +113,9 @@ class _Part:
 
 
 def in_parts(steps: Sequence[Step], reads: Sequence[tuple[Any, Aval]], writes: Sequence[Variable]) -> Written:
-    """Write the functions of a group.
+    """Write the functions of a group of equations.
 
-    Parameters
-    ----------
-    steps : sequence of tuple
-        The equations.
-    reads : sequence of (key, Aval)
-        What is read from the table ``%in``, by variable or identity.
-    writes : sequence of Variable
-        What is written to the table ``%out``.
+    ``reads`` are in the table ``%in``, by variable or identity, with their avals; ``writes`` in the table ``%out``.
     """
     known: dict[Any, Any] = {key: (aval, "%in", i) for i, (key, aval) in enumerate(reads)}
     targets = {v: i for i, v in enumerate(writes)}

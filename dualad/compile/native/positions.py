@@ -126,14 +126,7 @@ def normalize_positions(
 ) -> list[str]:
     """Return positions as counted from the front, once it is known that each is inside.
 
-    Parameters
-    ----------
-    code : Code
-        Where this is written.
-    positions : sequence of (Lanes, str, int)
-        Integers, and the length of the axis that they are for.
-    leave : callable
-        ``leave(bad)`` writes what is done if that is true.
+    Each position is integers and the length of its axis; ``leave(bad)`` writes what is done if that is true.
     """
     found, bad = [], []
     for b, x, n in positions:

@@ -36,14 +36,7 @@ def _subscripts(op: Any, args: Sequence, params: dict) -> str:
 def as_sum(step: Step, least: int, is_known: Callable[[Step], bool]) -> list[Step]:
     """Return equations that multiply entry by entry and add up, in place of one; or that one.
 
-    Parameters
-    ----------
-    step : tuple
-        The equation.
-    least : int
-        The number of products for which this is worth it.
-    is_known : callable
-        Says whether an equation can be part of a loop.
+    It is worth it from ``least`` products on; ``is_known`` says whether an equation can be part of a loop.
     """
     op, args, params, (out, *_) = step
     subscripts = _subscripts(op, args, params)

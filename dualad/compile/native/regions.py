@@ -21,10 +21,7 @@ __all__ = ["join_loops"]
 def join_loops(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], list[Call]]:
     """Return functions that run several loops piece by piece, as text, and what is called in which order.
 
-    Parameters
-    ----------
-    kernels : sequence of (Kernel, list of Call)
-        The loops and their functions, each after those whose results it reads.
+    ``kernels`` are the loops and their functions, each after those whose results it reads.
     """
     texts: list[str] = []
     calls: list[Call] = []

@@ -116,27 +116,11 @@ def compile_entry(
 ) -> tuple[Callable, Callable]:  # fmt: skip
     """Compile a function and return it, with its entry, as a Python function, and as one between guards.
 
-    Parameters
-    ----------
-    made : Engine
-        What compiles.
-    texts : sequence of str
-        A module with the function ``i32 @body(inputs, outputs, scratch)``, or modules with ``@part0``, ``@part1``, ...,
-        which run one after the other.
-    avals : pair of sequences of Aval
-        The arguments (None for one that is not read) and the results.
-    scratch : int
-        The bytes of memory that it works in.
-    level : int
-        How much LLVM does about the code.
-    again : callable
-        What is called with the same arguments if the function returns ``OUT_OF_BOUNDS``.
-    needs_python : bool
-        Whether it calls Python.
-    releases : bool
-        Whether other threads of Python may run meanwhile.
-    held : sequence of Held or None
-        What is known of the contents of arguments, the first ones.
+    ``texts`` are a module with the function ``i32 @body(inputs, outputs, scratch)``, or modules with ``@part0``,
+    ``@part1``, ..., which run one after the other in ``scratch`` bytes of memory. ``avals`` are those of the arguments
+    (None for one that is not read) and of the results; ``held`` is known of the contents of the first arguments.
+    ``again`` is called with the same arguments if the function returns ``OUT_OF_BOUNDS``. ``needs_python`` says whether
+    it calls Python, ``releases`` whether other threads of Python may run meanwhile.
     """
     functions: list[Callable] = []
 

@@ -39,18 +39,12 @@ class Source(Enum):
 
 
 class Lowering(NamedTuple):
-    """The ways in which an operator is compiled.
+    """The ways in which an operator is compiled; None where it is not known.
 
-    Attributes
-    ----------
-    registers, entry, stack : Way or None
-        What it is in straight-line code on numbers and small arrays (``lowering.py``), in loops that write large arrays
-        entry by entry (``kernels.py``), and in lanes that are matrices of a stack (``stacks.py``); None where it is not
-        known.
-    source : Source
-        What its call in NumPy source returns.
-    sign : str
-        What stands for the call there, if that is an operator of Python's.
+    ``registers`` is what it is in straight-line code on numbers and small arrays (``lowering.py``), ``entry`` in loops
+    that write large arrays entry by entry (``kernels.py``), ``stack`` in lanes that are matrices of a stack
+    (``stacks.py``). ``source`` is what its call in NumPy source returns, and ``sign`` what stands for the call there,
+    if that is an operator of Python's.
     """
 
     registers: Way | None = None
