@@ -26,6 +26,7 @@ from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
+from .fixed_steps import with_steps
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
 from .native import LOOPS, OURS, REACHED, is_machine_code, note_scipys_loop
 from .own_times import OwnTimes
@@ -86,7 +87,9 @@ def solve_ivp(
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
         values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The methods ``"Tsit5"``
         (Tsitouras 2011, of order 5) and ``"Rodas5P"`` (Steinebach 2023, of order 5, for stiff problems, always with the
-        exact Jacobian) run in our own loop.
+        exact Jacobian) run in our own loop; so do those of fixed steps, of size ``step=``: ``"Euler"``, ``"RK4"``, and
+        for Hamiltonians T(p) + V(q) with y = (q, p) the symplectic ``"Verlet"``, ``"Yoshida4"``, ``"KahanLi6"``,
+        ``"KahanLi8"``.
     sensitivity : {"auto", "forward", "adjoint", "steps"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
         takes the first for up to 50 numbers, and for more ``"steps"`` where the loop is compiled. That differentiates
@@ -139,6 +142,7 @@ def solve_ivp(
         return [(f, *start) for f in (fun, *event_list(events))]
 
     known = not depends((t_span, y0, t_eval, given), first_calls)
+    sensitivity, max_steps, options = with_steps(where, method, y0, sensitivity, max_steps, options)
     ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
     if ours:
         check_native(where, method, y0)
@@ -166,7 +170,8 @@ def solve_ivp(
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
     settings = Settings(
         where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
-        sensitivity, sens_tol, require_success, keep_steps, ours, options.get("first_step"), max_steps,
+        sensitivity, sens_tol, require_success, keep_steps, ours, options.get("first_step", options.get("step")),
+        max_steps,
     )  # fmt: skip
     if not isinstance(given, tuple):
         raise ArgumentTypeError(

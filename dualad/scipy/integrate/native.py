@@ -21,6 +21,7 @@ from ...control.subprograms import stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
 from ...errors import ConvergenceError, PerformanceNote
+from .fixed_steps import FIXED
 from .rosenbrock import RODAS5P
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
@@ -30,9 +31,9 @@ __all__ = [
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
-LOOPS = {**EXPLICIT, "Rodas5P": RODAS5P}
+LOOPS = {**EXPLICIT, **FIXED, "Rodas5P": RODAS5P}
 #: those that SciPy does not have
-OURS = ("Tsit5", "Rodas5P")
+OURS = ("Tsit5", "Rodas5P", *FIXED)
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."
@@ -44,7 +45,10 @@ _LARGEST_MATRIX = 32
 
 def is_solvable(problem: Any, y0: Any) -> bool:
     """Whether there may be machine code for a problem: its method has a loop, its state is real and not large."""
-    base, implicit = problem, problem.settings.name not in EXPLICIT
+    name = problem.settings.name
+    if name in FIXED:
+        return aval_of(y0).dtype == np.dtype(float)
+    base, implicit = problem, name not in EXPLICIT
     while base.base is not None:
         base = base.base[0]
     small = problem.n <= _LARGEST and not (implicit and base.n > _LARGEST_MATRIX)
@@ -146,6 +150,8 @@ def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) 
     def make() -> Callable | None:
         body = written_down(problem, flat, arrays)
         code = None if body is None or body.captured else ABOVE.machine_code(body.program)
+        if code is None and body is not None and problem.settings.name in FIXED:  # which no loop of SciPy's replaces
+            code = ABOVE.compiled(body.program)
         return None if code is None else code.run
 
     return problem.once(("machine code", key, *[(a.shape, a.dtype) for a in arrays]), make)

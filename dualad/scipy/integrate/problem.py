@@ -17,11 +17,13 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 from ...core.above import ABOVE
+from ...errors import UnsupportedError
 from ...jvp import jvp
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
+from .fixed_steps import FIXED
 from .functions import compile_callback, over_lanes
 from .native import is_solvable, rows_at, run_native, stopped_early
 from .path import Path, steps_at_once
@@ -79,6 +81,12 @@ def method_name(method: Any) -> str:
 
 def solver_of(method: Any) -> Any:
     """Return SciPy's class of a method, given by name or as such."""
+    if isinstance(method, str) and method in FIXED:
+        raise UnsupportedError(
+            f"solve_ivp: method={method!r} for a function that can't be written down, or for a complex state.",
+            "its loop is a program of real numbers, and SciPy has no such method",
+            "write the function in plain NumPy without branches on values (np.where), and the state as real numbers",
+        )
     return METHODS[method] if isinstance(method, str) else method
 
 
@@ -306,7 +314,7 @@ class Problem:
         if s.sens_tol == "state":
             # SciPy's norm is a mean over all entries: the state's part of it is to weigh what it weighs alone.
             tangents, share = np.full(n * lanes, np.inf), (1 + lanes) ** -0.5
-        steps = s.sensitivity == "steps"  # its derivative takes the same steps as well
+        steps = s.sensitivity == "steps" or s.name in FIXED  # its derivative takes the same steps as well
         return s._replace(
             atol=np.concatenate([atol * share, tangents]), rtol=rtol * share,
             sens_tol="state" if steps else "all", first_step=s.first_step if steps else None,

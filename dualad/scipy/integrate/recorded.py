@@ -23,6 +23,7 @@ from ...control.subprograms import stage
 from ...core.above import ABOVE
 from ...core.aval import Aval
 from ...vmap import vmap
+from .fixed_steps import FIXED
 from .functions import entries, number
 from .native import LOOPS, REACHED, message_of, no_singular_matrix, written_down
 from .rosenbrock import RightHandSide
@@ -177,7 +178,7 @@ def run_recorded(
         t_last, y_last, g = t[-1:], y[-1:], values[:, -1:]
     if not status and t_last[0] != t1:
         status = -1
-    factored = 0 if code.name in EXPLICIT else int(tries)
+    factored = 0 if code.name in EXPLICIT or code.name in FIXED else int(tries)
     message = (REACHED, "A termination event occurred.", message_of(ended, control))[status]
     return OptimizeResult(
         t=np.concatenate(times), y=np.concatenate(states).T, sol=None, status=status, success=status >= 0,
@@ -234,8 +235,9 @@ def compiled_rows(solve_ivp: Callable, fun: Callable, method: str, choices: tupl
 
 def checked_control(y0: Any, t_span: Any, max_steps: int, options: dict) -> Control:
     """Return the choices of a run; SciPy looks at them first."""
-    solver = si.RK23(lambda t, y: y, 0.0, np.asarray(y0, float), abs(t_span[1] - t_span[0]), **options)
-    return Control(solver.rtol, solver.atol, solver.max_step, options.get("first_step"), max_steps)
+    scipys = {name: x for name, x in options.items() if name != "step"}
+    solver = si.RK23(lambda t, y: y, 0.0, np.asarray(y0, float), abs(t_span[1] - t_span[0]), **scipys)
+    return Control(solver.rtol, solver.atol, solver.max_step, options.get("first_step", options.get("step")), max_steps)
 
 
 def solve_in_steps(
