@@ -1,0 +1,1 @@
+"""The models of posteriordb in plain NumPy: ``python -m benchmarks.posteriordb CLONE [names]``, of a clone of it."""
