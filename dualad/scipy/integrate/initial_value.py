@@ -86,10 +86,10 @@ def solve_ivp(
     fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
         values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The methods ``"Tsit5"``
-        (Tsitouras 2011, of order 5) and ``"Rodas5P"`` (Steinebach 2023, of order 5, for stiff problems, always with the
-        exact Jacobian) run in our own loop; so do those of fixed steps, of size ``step=``: ``"Euler"``, ``"RK4"``, and
-        for Hamiltonians T(p) + V(q) with y = (q, p) the symplectic ``"Verlet"``, ``"Yoshida4"``, ``"KahanLi6"``,
-        ``"KahanLi8"``.
+        (Tsitouras 2011, of order 5), ``"Vern7"`` (Verner 2010, of order 7) and ``"Rodas5P"`` (Steinebach 2023, of
+        order 5, for stiff problems, always with the exact Jacobian) run in our own loop; so do those of fixed steps, of
+        size ``step=``: ``"Euler"``, ``"RK4"``, and for Hamiltonians T(p) + V(q) with y = (q, p) the symplectic
+        ``"Verlet"``, ``"Yoshida4"``, ``"KahanLi6"``, ``"KahanLi8"``.
     sensitivity : {"auto", "forward", "adjoint", "steps"}
         What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
         takes the first for up to 50 numbers, and for more ``"steps"`` where the loop is compiled. That differentiates

@@ -33,7 +33,7 @@ __all__ = [
 #: the methods whose loop is a program, by name
 LOOPS = {**EXPLICIT, **FIXED, "Rodas5P": RODAS5P}
 #: those that SciPy does not have
-OURS = ("Tsit5", "Rodas5P", *FIXED)
+OURS = ("Tsit5", "Vern7", "Rodas5P", *FIXED)
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."

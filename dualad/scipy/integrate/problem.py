@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
-METHODS |= {"Tsit5": si.RK45, "Rodas5P": si.Radau}  # where SciPy's loop runs: of the same kind
+METHODS |= {"Tsit5": si.RK45, "Vern7": si.DOP853, "Rodas5P": si.Radau}  # where SciPy's loop runs: of the same kind
 IMPLICIT = ("Radau", "BDF", "LSODA", "Rodas5P")
 #: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
 _DENSE = 64

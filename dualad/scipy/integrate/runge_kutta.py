@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.integrate as si
 
+from .verner import Vern7
+
 __all__ = [
     "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
     "begin", "norm", "weighted",
@@ -150,6 +152,14 @@ def _explicit(table: Any, measure: Callable, dense: Callable) -> Method:
     return Method(len(table.B) + 1, table.error_estimator_order, step, measure, dense, len(table.B))
 
 
+def _more_stages(table: Any, f: Callable, s: State) -> list:
+    """Return the stages of the last step, and those that the dense output has besides."""
+    k, h = list(s.k), s.t - s.t_old
+    for row, c in zip(getattr(table, "A_EXTRA", ()), getattr(table, "C_EXTRA", ()), strict=True):
+        k.append(f(s.t_old + c * h, s.y_old + weighted(row, k) * h))
+    return k
+
+
 def _pair(table: Any) -> Method:
     """Return a pair with one estimate of the error, and its dense output ``y + h Σ kᵢ Σ pᵢⱼ x^(j+1)``."""
 
@@ -157,9 +167,10 @@ def _pair(table: Any) -> Method:
         return norm(weighted(table.E, k) * h / scale)
 
     def dense(f: Callable, s: State, x: Any) -> Any:
+        k = _more_stages(table, f, s)
         powers = [x ** (j + 1) for j in range(table.P.shape[1])]
         weights = [weighted(row, powers) if np.any(row) else 0.0 for row in table.P]
-        moving = [(w, slope) for w, slope, row in zip(weights, s.k, table.P, strict=True) if np.any(row)]
+        moving = [(w, slope) for w, slope, row in zip(weights, k, table.P, strict=True) if np.any(row)]
         return s.y_old + (s.t - s.t_old) * sum([w * slope for w, slope in moving[1:]], moving[0][0] * moving[0][1])
 
     return _explicit(table, measure, dense)
@@ -175,9 +186,7 @@ def _dop853(table: Any) -> Method:
         return np.abs(h) * fifth / np.sqrt(np.where(both > 0, both, 1.0) * scale.size)
 
     def dense(f: Callable, s: State, x: Any) -> Any:
-        k, h, change = list(s.k), s.t - s.t_old, s.y - s.y_old
-        for row, c in zip(table.A_EXTRA, table.C_EXTRA, strict=True):
-            k.append(f(s.t_old + c * h, s.y_old + weighted(row, k) * h))
+        k, h, change = _more_stages(table, f, s), s.t - s.t_old, s.y - s.y_old
         parts = [
             change,
             h * k[0] - change,
@@ -225,4 +234,5 @@ class _Tsit5:
 #: the explicit methods, by name
 EXPLICIT: dict[str, Method] = {
     "RK23": _pair(si.RK23), "RK45": _pair(si.RK45), "DOP853": _dop853(si.DOP853), "Tsit5": _pair(_Tsit5),
+    "Vern7": _pair(Vern7),
 }  # fmt: skip
