@@ -67,6 +67,8 @@ class _Above:
     #: make the sparse Jacobian of a function, and the sparse Hessian
     sparse_jacobian: Callable[..., Any]
     sparse_hessian: Callable[..., Any]
+    #: check a rule where it is used, told words for it, its function and a point; whether both modes could be compared
+    check_rule_in_use: Callable[[str, Callable, tuple], bool]
 
 
 ABOVE = _Above()

@@ -15,11 +15,11 @@ import numpy as np
 
 from dualad.errors import ArgumentTypeError, DualadError, GradcheckError, RuleMissingError
 
-from .engine import SINGLE, Direction, Engine, as_arguments, chosen_modes, failure
+from .engine import MODES, SINGLE, Direction, Engine, as_arguments, chosen_modes, failure
 from .gradcheck import compare_with_values, first_derivative, warn_of_single_precision
 from .laws import Properties
 
-__all__ = ["RuleCheck", "RuleReport", "check_rule"]
+__all__ = ["RuleCheck", "RuleReport", "check_rule", "check_rule_in_use"]
 
 _LANES = 2
 
@@ -213,3 +213,43 @@ class _Rule(Properties):
             Properties(Engine(*found), seed=self.rng).dot()
         if values:
             self.by_differences(*found, modes)
+
+
+#: what a rule does that breaks a law, by the name of the check, in a mode
+_BROKEN = {
+    "value": "gives the value of another function in {mode} mode",
+    "linearity": "is not linear in its {word}s",
+    "dot product": "says different things in forward and reverse mode",
+}
+
+
+def check_rule_in_use(who: str, function: Callable, point: tuple) -> bool:
+    """Raise unless a rule, which ``who`` names, returns its function's value and is one linear map in both modes.
+
+    Returns whether both modes could be compared: where there is but one by design, there is nothing to compare.
+    """
+    with np.errstate(all="ignore"):
+        engine = Engine(function, point)
+        if not engine.out_size:
+            return False
+        check, seen = _Rule(engine, rtol=SINGLE if engine.single else 1e-9, atol=1e-12), 0
+        for mode in (*MODES, ""):
+            way = engine.going(mode or MODES[0])
+            try:
+                if mode:
+                    check.once(mode)
+                    check.linear(way)
+                    seen += 1
+                elif seen == len(MODES):
+                    check.dot()
+            except RuleMissingError:
+                continue
+            except DualadError as error:
+                broken = _BROKEN.get(getattr(error, "check", ""), "can't be used in {mode} mode")
+                raise failure(
+                    "rule",
+                    f"{who} {broken.format(mode=mode, word=way.word)}: {error.what}",
+                    error.why,
+                    "find the entry with dualad.testing.check_rule(function, args), and mend the rule",
+                ) from error
+    return seen == len(MODES)
