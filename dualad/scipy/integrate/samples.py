@@ -6,14 +6,13 @@ Not for: integrals of functions (``quad``, ``solve_ivp``, ...), which call the i
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.integrate as si
 
 from ...core.tracer import Tracer
 from ...surface.arguments import normalize_axis, operand
 from ..mirror import mirrors
+from ..twins import mirrors_twin
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
 
@@ -69,53 +68,10 @@ def _one(x, axis: int) -> tuple[int, ...]:
     return (*x.shape[:axis], 1, *x.shape[axis + 1 :])
 
 
-# ── Simpson's rule ───────────────────────────────────────────────────────────────────────────────────────────────
-#
-# With an even number of points the last interval is Cartwright's: the integral over it of the parabola through the
-# last three points. Where neighbouring points coincide, SciPy takes a quotient by zero as zero, and so do we.
+# ── Simpson's and Romberg's rules ────────────────────────────────────────────────────────────────────────────────
 
-
-def _quotient(a, b):
-    """Return a/b, zero where b is zero."""
-    zero = b == 0
-    return np.where(zero, 0.0, a / np.where(zero, 1.0, b))
-
-
-@mirrors(si.simpson)
-def simpson(y, x=None, *, dx=1.0, axis=-1):
-    """Integrate samples by Simpson's rule."""
-    y, axis = _samples(y, axis, "simpson")
-    n = y.shape[axis]
-    y = np.moveaxis(y, axis, -1)
-    h = None
-    if x is not None:
-        x = operand(x)
-        h = np.diff(x if x.ndim == 1 else np.moveaxis(_points(x, np.moveaxis(y, -1, axis), axis), axis, -1), axis=-1)
-        if h.shape[-1] != n - 1:
-            raise ValueError("If given, length of x along axis must be the same as y.")
-        h = h * 1.0
-    if n == 2:
-        return 0.5 * (dx if h is None else h[..., 0]) * (y[..., 1] + y[..., 0])
-    if n % 2:
-        return _pairs_of_intervals(y, h, dx, n - 2)
-    before = _pairs_of_intervals(y, h, dx, n - 3)
-    h0, h1 = (operand(dx), operand(dx)) if h is None else (h[..., -2], h[..., -1])
-    alpha = _quotient(2 * h1**2 + 3 * h0 * h1, 6 * (h1 + h0))
-    beta = _quotient(h1**2 + 3 * h0 * h1, 6 * h0)
-    eta = _quotient(h1**3, 6 * h0 * (h0 + h1))
-    return before + alpha * y[..., -1] + beta * y[..., -2] - eta * y[..., -3]
-
-
-def _pairs_of_intervals(y, h, dx, stop: int):
-    """Return the sum over the pairs of intervals that start at 0, 2, ... below ``stop``."""
-    left, middle, right = y[..., :stop:2], y[..., 1 : stop + 1 : 2], y[..., 2 : stop + 2 : 2]
-    if h is None:
-        return (left + 4.0 * middle + right).sum(-1) * (dx / 3.0)
-    h0, h1 = h[..., :stop:2], h[..., 1 : stop + 1 : 2]
-    total, product = h0 + h1, h0 * h1
-    ratio = _quotient(h0, h1)
-    terms = left * (2.0 - _quotient(1.0, ratio)) + middle * (total * _quotient(total, product)) + right * (2.0 - ratio)
-    return (total / 6.0 * terms).sum(-1)
+simpson = mirrors_twin(si.simpson, __name__, "Integrate samples by Simpson's rule.")
+romb = mirrors_twin(si.romb, __name__, "Integrate samples by Romberg's rule.")
 
 
 @mirrors(si.cumulative_simpson)
@@ -184,29 +140,3 @@ def _first_of_two(y, d):
     part = a / (a + b)
     product = part * (a / b)
     return a / 6 * ((3 - part) * y[..., :-2] + (3 + product + part) * y[..., 1:-1] - product * y[..., 2:])
-
-
-# ── Romberg's rule: trapezoids of halved widths, extrapolated to width zero ──────────────────────────────────────
-
-
-@mirrors(si.romb)
-def romb(y, dx=1.0, axis=-1, show=False):
-    """Integrate samples by Romberg's rule."""
-    y, axis = _samples(y, axis, "romb")
-    y = np.moveaxis(y, axis, -1)
-    intervals = y.shape[-1] - 1
-    if intervals < 1 or intervals & (intervals - 1):
-        raise ValueError("Number of samples must be one plus a non-negative power of 2.")
-    if show:
-        warnings.warn("scipy.integrate.romb: show=True prints numbers, which tensors do not have; nothing is printed.")
-    h = intervals * operand(dx) * 1.0
-    row = [(y[..., 0] + y[..., -1]) / 2.0 * h]
-    step = intervals
-    while step > 1:
-        half = step // 2
-        h = h / 2.0
-        new = [0.5 * row[0] + h * y[..., half::step].sum(-1)]
-        for j, previous in enumerate(row, 1):
-            new.append(new[-1] + (new[-1] - previous) / (4**j - 1))
-        row, step = new, half
-    return row[-1]

@@ -4,9 +4,8 @@ The slope of a distribution function F is the density f, and a quantile z = F⁻
 
     dF = f dz + ∂F/∂s ds        dz = (dq − ∂F/∂s ds) / f
 
-So where SciPy computes one of them in compiled code, by integration or by a search, its values do. SciPy's Python
-code runs as that of a *twin*: copies of the functions of its classes, with globals of their own in which NumPy's and
-SciPy's names mean dualad's. Nothing of SciPy's is touched, and nothing is done before a method is asked for a tensor.
+So where SciPy computes one of them in compiled code, by integration or by a search, its values do; its Python code
+runs as that of a twin (``scipy/twins.py``).
 Not for: formulas that are ours (``formulas.py``).
 """
 
@@ -15,9 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import sys
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,95 +23,12 @@ from scipy.stats import rv_continuous, rv_discrete
 from ...core.tracer import Tracer, beneath, tracer_in
 from ...errors import RuleMissingError, UnsupportedError
 from ...jvp import jvp
-from ...lift.targets import lift_table
-from ...numpy import array as traceable
 from ...rules.custom_jvp import SymbolicZero, custom_jvp
 from ...rules.wrap import wrap
+from ..twins import twin_of, writable
 from .tails import along_shapes
 
 __all__ = ["Formulas", "log_of"]
-
-_classes: dict[type, type] = {}
-_globals: dict[str, dict] = {}
-
-
-def twin_of(distribution: Any) -> Any:
-    """Return an object with the attributes of a distribution of SciPy's, whose methods take tensors."""
-    twin = object.__new__(_class(type(distribution)))
-    twin.__dict__.update(vars(distribution))
-    return twin
-
-
-def _class(cls: type) -> type:
-    """Return a class of copies of another's functions, with such classes for its bases."""
-    if not cls.__module__.startswith("scipy.stats"):
-        return cls
-    if cls not in _classes:
-        body = {name: thing for name, thing in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-        cell = types.CellType()
-        body = {name: _copy(thing, cell) for name, thing in body.items()}
-        _classes[cls] = cell.cell_contents = type(cls)(cls.__name__, tuple(map(_class, cls.__bases__)), body)
-    return _classes[cls]
-
-
-def _copy(thing: Any, cell: types.CellType | None = None) -> Any:
-    """Return a function of SciPy's with other globals; ``super()`` in it means the class in the cell."""
-    if isinstance(thing, staticmethod):
-        return staticmethod(_copy(thing.__func__, cell))
-    if not isinstance(thing, types.FunctionType):
-        return thing
-    closure = thing.__closure__
-    if cell is not None and "__class__" in thing.__code__.co_freevars:
-        closure = tuple([
-            cell if name == "__class__" else own
-            for name, own in zip(thing.__code__.co_freevars, closure or (), strict=True)
-        ])  # fmt: skip
-    namespace = _names(thing.__module__)
-    out = types.FunctionType(thing.__code__, namespace, thing.__name__, thing.__defaults__, closure)
-    out.__kwdefaults__ = thing.__kwdefaults__
-    return out
-
-
-def _names(module: str) -> dict:
-    """Return the globals of a module of SciPy's, with what stands for the names of NumPy and SciPy in lifted code."""
-    if module not in _globals:
-        table = lift_table()
-        names = _globals[module] = {}
-        for name, thing in list(vars(sys.modules[module]).items()):
-            of = getattr(thing, "__module__", None) or ""
-            new = _OWN.get(name)
-            if new is None:
-                new = table.in_place_of(thing)
-            if new is None and isinstance(thing, types.FunctionType) and of.startswith("scipy.stats"):
-                new = _copy(thing)
-            names[name] = thing if new is None else new
-    return _globals[module]
-
-
-# ── choices ──────────────────────────────────────────────────────────────────────────────────────────────────────
-#
-# SciPy computes each formula at the points where it holds, which it picks out; here all are computed everywhere, and
-# the values selected.
-
-
-def _apply_where(cond, args, f1, f2=None, *, fill_value=None, **kwargs):
-    args = args if isinstance(args, (tuple, list)) else (args,)
-    return np.where(cond, f1(*args), fill_value if f2 is None else f2(*args))
-
-
-def _lazyselect(condlist: Sequence, choicelist: Sequence[Callable], arrays: Sequence, default: Any = 0):
-    out = default
-    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
-        out = np.where(condition, choice(*arrays), out)
-    return out
-
-
-_OWN: dict[str, Any] = {
-    "_lazyselect": _lazyselect,
-    "xp_promote": lambda *args, **kwargs: args,  # which are of double precision already
-    "xpx": types.SimpleNamespace(apply_where=_apply_where),
-}
-
 
 #: distribution -> its methods that are compiled, integrate or search, in code that SciPy's class has of its own
 _OPAQUE: dict[str, str] = {
@@ -205,7 +119,7 @@ class Formulas:
         method = (self.original if tracer_in(*shapes) is None else self.twin)._stats
         wanted = {"moments": "mvsk"} if "moments" in inspect.signature(method).parameters else {}
         shape = np.broadcast_shapes(*map(np.shape, shapes))
-        found = method(*[traceable(np.broadcast_to(s, shape or (1,))) for s in shapes], **wanted)
+        found = method(*[writable(np.broadcast_to(s, shape or (1,))) for s in shapes], **wanted)
         return tuple([np.reshape(np.broadcast_to(m, shape or (1,)), shape) for m in found])
 
     def entropy(self, *shapes: Any) -> Any:
@@ -216,8 +130,7 @@ class Formulas:
         def method(*args):
             if tracer_in(*args) is None:
                 return getattr(self.original, f"_{name}")(*args)
-            # Results of plain arrays may be written to, with tensors.
-            return getattr(self.twin, f"_{name}")(*[a if isinstance(a, Tracer) else traceable(a) for a in args])
+            return getattr(self.twin, f"_{name}")(*map(writable, args))
 
         return lambda *args: on_common_shape(method, args)
 
@@ -227,7 +140,7 @@ class Formulas:
             return self.original._get_support(*shapes)
         if type(self.original)._get_support is self.base._get_support:
             return float(self.original.a), float(self.original.b)
-        ends = self.twin._get_support(*[traceable(np.atleast_1d(s)) for s in shapes])
+        ends = self.twin._get_support(*[writable(np.atleast_1d(s)) for s in shapes])
         shape = np.broadcast_shapes(*map(np.shape, shapes))
         return tuple([np.reshape(np.broadcast_to(e, shape or (1,)), shape) if np.ndim(e) else e for e in ends])
 
