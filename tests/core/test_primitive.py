@@ -115,7 +115,7 @@ def test_operators_without_a_batching_rule_are_listed() -> None:
     Collectives have a rule of another kind in its place. A user's own solver is opaque: it runs once per lane.
     """
     looping = sorted(op.name for op in OPS.values() if op.batch is None and op.across is None)
-    solvers = ["integral", "ivp_crossings", "ivp_found", "linear_solve", "linear_sum_assignment"]
+    solvers = ["integral", "ivp_crossings", "ivp_found", "ivp_start", "linear_solve", "linear_sum_assignment"]
     assert looping == [*solvers, "regular", "root"], f"batched by a loop over lanes: {looping}"
 
 

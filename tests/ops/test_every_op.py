@@ -104,7 +104,7 @@ FEWER_SAMPLES = (
 
 
 #: solvers, exact to their tolerance, dearer than NumPy's operators by far: tests/scipy/test_integrate_operators.py
-SOLVERS = {"integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings"}
+SOLVERS = {"integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings", "ivp_start"}
 
 
 def cases(keyword: str):

@@ -11,7 +11,7 @@ import dualad.scipy.integrate  # noqa: F401
 from dualad.core.tables import OPS
 from tests.oracles import op_batching, op_derivatives, op_values
 
-OURS = ["integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings"]
+OURS = ["integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings", "ivp_start"]
 QUICK = {
     "shape_rule": op_values.check_shape_rule,
     "vjp": op_derivatives.check_vjp,

@@ -9,6 +9,7 @@ import scipy.integrate
 
 from ..mirror import falls_back
 from .boundary_value import solve_bvp
+from .dae import solve_dae
 from .initial_value import solve_ivp
 from .integrals import dblquad, fixed_quad, nquad, quad, quad_vec, tplquad
 from .lsoda import odeint
@@ -16,7 +17,7 @@ from .samples import cumulative_simpson, cumulative_trapezoid, romb, simpson, tr
 
 __all__ = [
     "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "nquad", "odeint", "quad", "quad_vec",
-    "romb", "simpson", "solve_bvp", "solve_ivp", "tplquad", "trapezoid",
+    "romb", "simpson", "solve_bvp", "solve_dae", "solve_ivp", "tplquad", "trapezoid",
 ]  # fmt: skip
 
 __getattr__, __dir__ = falls_back(scipy.integrate, globals())

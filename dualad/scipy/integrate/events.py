@@ -59,7 +59,7 @@ def check_crossings(g: Closed, times: np.ndarray, rows: np.ndarray, problem: Pro
     """Refuse events whose g does not change at a rate: their times are not differentiable."""
     where = problem.settings.where
     for t, y in zip(times, rows, strict=True):
-        f = np.asarray(problem.function(t, y, *parameters))
+        f = np.asarray(problem.slope(t, y, parameters))
         of_both = lambda t, y: g.of_all(t, y, *parameters)
         rate = float(np.real(jvp(of_both, (float(t), y), (1.0, f))[1]))
         by_t, by_y = vjp(of_both, float(t), y)[1](1.0)

@@ -28,13 +28,16 @@ from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .fixed_steps import with_steps
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
+from .mass import check_mass, check_written, consistent, mass_and_projector, rate_of, times_mass
 from .native import LOOPS, OURS, REACHED, is_machine_code, note_scipys_loop
 from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run, check_start, solver_of
 from .recorded import checked_control, compiled_rows, run_to_events, solve_in_steps
 from .trajectories import ivp
 
-__all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
+__all__ = [
+    "Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve", "solve_ivp",
+]  # fmt: skip
 
 
 class Trajectory:
@@ -47,7 +50,7 @@ class Trajectory:
     """
 
     def __init__(self, at: Callable, t_min: float, t_max: float, ts: Any) -> None:
-        self._at, self.t_min, self.t_max, self.ts = at, t_min, t_max, ts
+        self.rows, self.t_min, self.t_max, self.ts = at, t_min, t_max, ts
 
     @public
     def __call__(self, t: Any) -> Any:
@@ -61,7 +64,7 @@ class Trajectory:
                 "beyond its ends it is an extrapolation of the last step, which solves no equation",
                 "solve on a longer t_span",
             )
-        rows = self._at(times)
+        rows = self.rows(times)
         return rows[0] if np.ndim(t) == 0 else rows.T
 
 
@@ -70,7 +73,7 @@ def solve_ivp(
     fun: Callable, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple | None = None, *, sensitivity: str = "auto",
     sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None, solver: str = "auto",
-    max_steps: int = 1_000_000, progress: bool = False, **options: Any,
+    max_steps: int = 1_000_000, progress: bool = False, mass: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve y' = f(t, y), as ``scipy.integrate.solve_ivp`` does, and differentiate the solution.
 
@@ -107,6 +110,9 @@ def solve_ivp(
         How many steps that loop tries before it gives up.
     progress : bool
         Whether to draw a bar on a terminal: how far SciPy's solver has come. Our compiled loop draws none.
+    mass : array, shape (n, n), optional
+        M of M y' = f(t, y), for ``method="Rodas5P"``. It may be traced, and singular: a differential-algebraic equation
+        of index 1. The start is then moved along the null space of M to where the algebraic equations hold.
 
     Returns
     -------
@@ -118,7 +124,7 @@ def solve_ivp(
     Raises
     ------
     ConvergenceError
-        If the solver fails, or an event grazes.
+        If the solver fails, an event grazes, no consistent start is found, or the index is above 1.
     UnsupportedError
         Under ``vmap``, and in a program, if all of an array is asked for whose length depends on values: of what was
         solved without ``t_eval``, of events that occur more often in one lane than in another.
@@ -133,7 +139,19 @@ def solve_ivp(
     >>> float(da.grad(end)(0.5).round(6)), float((-2 * np.exp(-1)).round(6))
     (-0.735759, -0.735759)
     """
-    where = "solve_ivp"
+    return solve(
+        fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, "solve_ivp", sensitivity, sens_tol,
+        require_success, keep_steps, solver, max_steps, progress, mass, **options,
+    )  # fmt: skip
+
+
+def solve(
+    fun: Callable, t_span: Any, y0: Any, method: Any, t_eval: Any = None, dense_output: bool = False,
+    events: Any = None, vectorized: bool = False, args: tuple | None = None, where: str = "solve_ivp",
+    sensitivity: str = "auto", sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None,
+    solver: str = "auto", max_steps: int = 1_000_000, progress: bool = False, mass: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """Solve as ``solve_ivp`` does, for a function of the name ``where``."""
     check_choices(where, sensitivity, sens_tol, keep_steps, solver)
     given = () if args is None else args
 
@@ -141,21 +159,26 @@ def solve_ivp(
         start = float(t_span[0]), np.asarray(y0) * 1.0, *given
         return [(f, *start) for f in (fun, *event_list(events))]
 
-    known = not depends((t_span, y0, t_eval, given), first_calls)
+    known = not depends((t_span, y0, t_eval, given, mass), first_calls)
     sensitivity, max_steps, options = with_steps(where, method, y0, sensitivity, max_steps, options)
     ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
+    if mass is not None:
+        check_mass(where, method, sensitivity)
     if ours:
         check_native(where, method, y0)
         options.pop("jac", None)  # the exact one belongs to the method
         choices = {
             "sensitivity": sensitivity, "sens_tol": sens_tol, "require_success": require_success and not known,
-            "keep_steps": keep_steps, "max_steps": max_steps, **options,
+            "keep_steps": keep_steps, "max_steps": max_steps, "where": where, **options,
         }  # fmt: skip
-        compiled = compiled_rows(solve_ivp, fun, method, tuple([(name, _static(x)) for name, x in choices.items()]))
-        rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given)
+        compiled = compiled_rows(solve, fun, method, tuple([(name, _static(x)) for name, x in choices.items()]))
+        rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given, mass)
         if known:
             control = checked_control(y0, t_span, max_steps, options)
-            run = solve_in_steps(fun, event_list(events), method, t_span, y0, given, control, where)
+            massive = () if mass is None else mass_and_projector(mass, np.size(y0), where)
+            if mass is not None:
+                y0 = rows(t_span[0], t_span[0], np.array([t_span[0]], float), np.asarray(y0, float))[0]
+            run = solve_in_steps(fun, event_list(events), method, t_span, y0, given, control, where, massive)
             return _plain_result(run, rows, t_span, y0, t_eval, dense_output)
     if known:
         if is_own(options.get("jac")):
@@ -179,9 +202,11 @@ def solve_ivp(
             "write args=(value,), with a comma",
         )  # fmt: skip
     times = None if t_eval is None else operand(t_eval) * 1.0
-    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings, progress)
+    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings, progress, mass)
     if ours and not call.is_staged:
         call.rows = rows
+    if mass is not None:
+        y0 = consistent(call.problem, t0, y0, call.theta)
     return call.result(t0, t1, times, y0, dense_output)
 
 
@@ -199,7 +224,7 @@ class _Call:
 
     def __init__(
         self, fun: Callable, ends: Sequence, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict,
-        settings: Settings, progress: bool,
+        settings: Settings, progress: bool, mass: Any = None,
     ) -> None:  # fmt: skip
         where, n, inputs, self.progress = settings.where, y0.shape[0], Inputs(settings.where), progress
         self.vectorized, self.options, self.settings = vectorized, options, settings
@@ -207,12 +232,18 @@ class _Call:
         finish = lambda out, name: number(out, where, name)
         self.f = inputs.close(fun, (0.0, y0), args, finish=lambda out, name: entries(out, n, where, name))
         self.crossings = [inputs.close(e, (0.0, y0), args, "events", finish) for e in self.functions]
+        massive = {}
+        if mass is not None:
+            for g in (self.f, *self.crossings):
+                check_written(where, g.name, g.avals is not None)
+            self.theta = [*self.theta, *mass_and_projector(mass, n, where)]
+            massive = {"mass": times_mass, "rate": rate_of(self.f.of_all)}
         #: ``rows(t0, t1, times, y0)``, if given, is the solution at times by code that is compiled once
         self.rows: Callable | None = None
         self.is_staged = is_traced([*ends, y0, *self.theta])
         if settings.name in LOOPS and self.is_staged:
             self.settings = settings = settings._replace(native=True)
-        self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
+        self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start, **massive)
         if self.is_staged and (settings.name not in LOOPS or aval_of(y0).dtype.kind == "c"):
             note_scipys_loop(self.problem)
         self.watch = Watch(self.problem, self.functions, self.crossings, self.find)

@@ -46,7 +46,7 @@ _LARGEST_MATRIX = 32
 def is_solvable(problem: Any, y0: Any) -> bool:
     """Whether there may be machine code for a problem: its method has a loop, its state is real and not large."""
     name = problem.settings.name
-    if name in FIXED:
+    if name in FIXED or problem.mass is not None:  # no loop of SciPy's replaces these
         return aval_of(y0).dtype == np.dtype(float)
     base, implicit = problem, name not in EXPLICIT
     while base.base is not None:
@@ -110,7 +110,7 @@ def no_singular_matrix(where: str) -> Iterator[None]:
         yield
     except np.linalg.LinAlgError as error:
         raise ConvergenceError(
-            f"{where}: the matrix 1 − γh ∂f/∂y of a step is singular.",
+            f"{where}: the matrix M − γh ∂f/∂y of a step is singular.",
             "its systems have no solution for just that step size",
             "pass another first_step or max_step",
         ) from error
@@ -146,6 +146,9 @@ def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) 
     def flat(*values: Any) -> list:
         out, s = function(*values)
         return [out, s.t, s.status]
+
+    if problem.mass is not None:
+        return lambda *arrays: compiled(problem, key, flat, arrays)
 
     def make() -> Callable | None:
         body = written_down(problem, flat, arrays)

@@ -133,6 +133,10 @@ class Problem:
     #: what this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
     #: the base's
     base: tuple[Problem, int] | None = None
+    #: ``mass(t, v, *parameters)`` returns M v, if the problem is M y' = f(t, y): a matrix that does not depend on t
+    mass: Callable | None = None
+    #: ``rate(t, y, *parameters)`` returns y' there
+    rate: Callable | None = None
     _made: dict[Any, Any] = field(default_factory=dict, init=False)
     #: for each point, its last runs
     _runs: dict[tuple, tuple] = field(default_factory=dict, init=False)
@@ -151,7 +155,8 @@ class Problem:
     def right_side(self, parameters: Sequence) -> RightHandSide:
         """Return f(t, y) as the steps of a method take it."""
         base = None if self.base is None else self.base[0].right_side(parameters[: self.base[1]])
-        return RightHandSide(lambda t, y: self.function(t, y, *parameters), self.n, base)
+        mass = None if self.mass is None else lambda v: self.mass(0.0, v, *parameters)
+        return RightHandSide(lambda t, y: self.function(t, y, *parameters), self.n, base, mass)
 
     # ── runs on plain arrays ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -294,17 +299,24 @@ class Problem:
         return self.once(("variational", moving, lanes), lambda: self._variational(moving, lanes))
 
     def _variational(self, moving: tuple[bool, ...], lanes: int) -> Problem:
-        f, n, count = self.function, self.n, len(moving)
-        places = [i for i, m in enumerate(moving) if m]
+        n, count = self.n, len(moving)
+        places = [1 + i for i, m in enumerate(moving) if m]
 
-        def function(t, z, *parameters):
-            theta, directions = parameters[:count], parameters[count:]
-            y, s = z[:n], np.reshape(z[n:], (lanes, n))
-            g, chosen = of_moving(lambda *p: f(t, p[0], *p[1:]), (y, *theta), [0, *[1 + i for i in places]])
-            slopes = over_lanes(lambda s, *d: jvp(g, tuple(chosen), (s, *d))[1], s, *directions)
-            return np.concatenate([f(t, y, *theta), np.reshape(slopes, (-1,))])
+        def pushed(f: Callable | None) -> Callable | None:
+            """Return f with its tangents behind it, as a function of y with tangents."""
 
-        return Problem(self.name, function, n * (1 + lanes), self._variational_settings(lanes), base=(self, count))
+            def function(t, z, *parameters):
+                theta, directions = parameters[:count], parameters[count:]
+                y, s = z[:n], np.reshape(z[n:], (lanes, n))
+                g, chosen = of_moving(lambda *p: f(t, p[0], *p[1:]), (y, *theta), [0, *places])
+                slopes = over_lanes(lambda s, *d: jvp(g, tuple(chosen), (s, *d))[1], s, *directions)
+                return np.concatenate([f(t, y, *theta), np.reshape(slopes, (-1,))])
+
+            return None if f is None else function
+
+        function, mass, rate = map(pushed, (self.function, self.mass, self.rate))
+        settings = self._variational_settings(lanes)
+        return Problem(self.name, function, n * (1 + lanes), settings, base=(self, count), mass=mass, rate=rate)
 
     def _variational_settings(self, lanes: int) -> Settings:
         s, n = self.settings, self.n
@@ -336,10 +348,13 @@ class Problem:
         make = lambda: self._prepared("adjoint", function, t0, y0, [*parameters, cotangents])
         return self.once(key, make)
 
+    def slope(self, t: Any, y: Any, parameters: Sequence) -> Any:
+        """Return y' at a point of a solution."""
+        return (self.rate or self.function)(t, y, *parameters)
+
     def slopes(self, times: Any, y: Any, parameters: Sequence) -> Any:
-        """Return f along a solution, shape (times, n)."""
-        mapped = (0, 0, *[None] * len(parameters))
-        return vmap(self.function, mapped, randomness="same")(times, y, *parameters)
+        """Return y' along a solution, shape (times, n)."""
+        return vmap(lambda t, y: self.slope(t, y, parameters), randomness="same")(times, y)
 
 
 def _bytes(run: Any) -> int:

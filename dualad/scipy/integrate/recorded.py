@@ -87,10 +87,9 @@ def compiled_once(function: Callable, where: str) -> Callable:
     return call
 
 
-def in_steps(f: Callable, name: str, events: Sequence[Callable], compiled: Callable) -> Recorder:
-    """Return functions for y' = f(t, y, *args) with events g(t, y, *args), ``compiled``."""
+def in_steps(slopes: Callable, name: str, events: Sequence[Callable], compiled: Callable) -> Recorder:
+    """Return functions for the right-hand side ``slopes(y0, args)`` with events g(t, y, *args), ``compiled``."""
     method = LOOPS[name]
-    slopes = lambda y, args: RightHandSide(lambda t, y: f(t, y, *args), len(y))
 
     def steps(s: State, t1: Any, args: tuple, control: Control) -> tuple[State, Any]:
         forward = np.sign(t1 - s.t)
@@ -116,7 +115,8 @@ def in_steps(f: Callable, name: str, events: Sequence[Callable], compiled: Calla
 def problem_steps(problem: Any, events: Sequence[Callable] = ()) -> Recorder:
     """Return the same for a problem, whose function reads nothing but its arguments."""
     where = problem.settings.where
-    return in_steps(problem.function, problem.settings.name, events, lambda f: compiled_once(f, where))
+    slopes = lambda y, args: problem.right_side(args)
+    return in_steps(slopes, problem.settings.name, events, lambda f: compiled_once(f, where))
 
 
 def accepted_steps(
@@ -218,18 +218,28 @@ def run_to_events(
 
 
 @functools.lru_cache(maxsize=64)
-def _users_steps(fun: Callable, events: tuple, name: str, where: str) -> Recorder:
+def _users_steps(fun: Callable, events: tuple, name: str, where: str, count: int) -> Recorder:
+    """Return the functions of a user's: of ``count`` arguments, and perhaps of a mass matrix and its projector."""
     called = getattr(fun, "__name__", type(fun).__name__)
-    gs = [lambda t, y, *args, g=g: number(g(t, y, *args), where, getattr(g, "__name__", "event")) for g in events]
-    return in_steps(lambda t, y, *args: entries(fun(t, y, *args), len(y), where, called), name, gs, ABOVE.jitted)
+    gs = [
+        lambda t, y, *args, g=g: number(g(t, y, *args[:count]), where, getattr(g, "__name__", "event")) for g in events
+    ]
+
+    def slopes(y: Any, args: tuple) -> RightHandSide:
+        f = lambda t, y: entries(fun(t, y, *args[:count]), len(y), where, called)
+        return RightHandSide(f, len(y), None, (lambda v: args[count] @ v) if len(args) > count else None)
+
+    return in_steps(slopes, name, gs, ABOVE.jitted)
 
 
 @functools.lru_cache(maxsize=64)
 def compiled_rows(solve_ivp: Callable, fun: Callable, method: str, choices: tuple) -> Callable:
-    """Return ``rows(t0, t1, times, y0, args)``: compiled calls of ``solve_ivp``."""
+    """Return ``rows(t0, t1, times, y0, args, mass)``: compiled calls of ``solve_ivp``."""
     options = {name: np.array(x) if isinstance(x, tuple) else x for name, x in choices}
     return ABOVE.jitted(
-        lambda t0, t1, times, y0, args: solve_ivp(fun, (t0, t1), y0, method, times, args=args, **options).y.T
+        lambda t0, t1, times, y0, args, mass: (
+            solve_ivp(fun, (t0, t1), y0, method, times, args=args, mass=mass, **options).y.T
+        )
     )
 
 
@@ -242,10 +252,10 @@ def checked_control(y0: Any, t_span: Any, max_steps: int, options: dict) -> Cont
 
 def solve_in_steps(
     fun: Callable, events: Sequence[Callable], name: str, t_span: Any, y0: Any, args: tuple, control: Control,
-    where: str,
+    where: str, massive: tuple = (),
 ) -> OptimizeResult:  # fmt: skip
     """Solve by our own loop and return what SciPy returns."""
     t0, t1 = [float(t) for t in t_span]
-    code = _users_steps(fun, tuple(events), name, where)
+    code, args = _users_steps(fun, tuple(events), name, where, len(args)), (*args, *massive)
     with no_singular_matrix(where):
         return run_recorded(code, events, t0, t1, np.asarray(y0, float), args, control)

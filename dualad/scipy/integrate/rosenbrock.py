@@ -1,11 +1,13 @@
 """A Rosenbrock method for stiff problems as a program: linear systems with the exact Jacobian, and no iteration.
 
-    (1 − γh ∂f/∂y) uᵢ = γ (h f(t + cᵢ h, y + Σⱼ aᵢⱼ uⱼ) + Σⱼ eᵢⱼ uⱼ + dᵢ h² ∂f/∂t),   y⁺ = y + Σ aₛⱼ uⱼ + uₛ,   ε = uₛ
+    M y' = f(t, y):   (M − γh ∂f/∂y) uᵢ = γ (h f(t + cᵢ h, y + Σⱼ aᵢⱼ uⱼ) + M Σⱼ eᵢⱼ uⱼ + dᵢ h² ∂f/∂t)
+                      y⁺ = y + Σ aₛⱼ uⱼ + uₛ,   ε = uₛ
 
-Hairer, Wanner, *Solving Ordinary Differential Equations II* (1996), IV.7; all stages share one matrix. A method that
-has the exact Jacobian commutes with linearization: the tangent of its step is its step for the variational equation,
+Hairer, Wanner, *Solving Ordinary Differential Equations II* (1996), IV.7 and VI.3; all stages share one matrix, and M
+may be singular. A method that has the exact Jacobian commutes with linearization: the tangent of its step is its step
+for the variational equation, whose matrices are
 
-    (ẏ)' = ∂f/∂y ẏ + ∂f/∂θ θ̇,   whose Jacobian is  [J 0; ∂(Jẏ + ∂f/∂θ θ̇)/∂y  J].
+    [M 0; Ṁ M] (y, ẏ)' = (f, ∂f/∂y ẏ + ∂f/∂θ θ̇),   [J 0; ∂(Jẏ + ∂f/∂θ θ̇)/∂y  J].
 
 So the systems of that are those of the equation itself, lane by lane, and one factorization is enough for all orders.
 Not for: the control of the step size (``runge_kutta.py``).
@@ -29,13 +31,18 @@ __all__ = ["RODAS5P", "RightHandSide"]
 class RightHandSide:
     """f(t, y) of a vector of n numbers, with the linear systems of implicit methods.
 
-    ``base`` is the right-hand side of which this is the variational equation.
+    ``base`` is the right-hand side of which this is the variational equation, and ``mass(v)``, if given, M v.
     """
 
-    __slots__ = ("base", "f", "n")
+    __slots__ = ("_matrix", "base", "f", "mass", "n")
 
-    def __init__(self, f: Callable, n: int, base: RightHandSide | None = None) -> None:
-        self.f, self.n, self.base = f, n, base
+    def __init__(
+        self, f: Callable, n: int, base: RightHandSide | None = None, mass: Callable | None = None
+    ) -> None:  # fmt: skip
+        self.f, self.n, self.base, self.mass = f, n, base, mass
+        self._matrix = np.eye(n) if base is None else None
+        if mass is not None and base is None:
+            self._matrix = vmap(mass, out_axes=1, randomness="same")(np.eye(n))
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return f(t, y)."""
@@ -45,20 +52,35 @@ class RightHandSide:
         """Return ∂f/∂y v."""
         return jvp(lambda y: self.f(t, y), (y,), (v,))[1]
 
+    def times_mass(self, v: Any) -> Any:
+        """Return M v."""
+        return v if self.mass is None else self.mass(v)
+
+    def slope(self, t: Any, y: Any, g: Any) -> Any:
+        """Return y', or with a mass matrix its mean over a step of size ``g`` of the implicit Euler method."""
+        if self.mass is None:
+            return self.f(t, y)
+        value, drift = jvp(lambda t: self.f(t, y), (t,), (np.ones(()),))
+        return self.solver(t, y, g)(value + g * drift)
+
     def solver(self, t: Any, y: Any, g: Any) -> Callable:
-        """Return the function r ↦ (1 − g ∂f/∂y)⁻¹ r."""
+        """Return the function r ↦ (M − g ∂f/∂y)⁻¹ r."""
         if self.base is None:
-            identity = np.eye(self.n)
-            jacobian = vmap(lambda e: self.along(t, y, e), out_axes=1, randomness="same")(identity)
-            inverse = np.linalg.inv(identity - g * jacobian)
+            jacobian = vmap(lambda e: self.along(t, y, e), out_axes=1, randomness="same")(np.eye(self.n))
+            if self.mass is not None:  # M may be singular: a step of size zero, which changes nothing, takes another
+                g = np.where(g == 0, 1.0, g)
+            inverse = np.linalg.inv(self._matrix - g * jacobian)
             return lambda r: inverse @ r
         n = self.base.n
         solve = self.base.solver(t, y[:n], g)
 
         def by_blocks(r: Any) -> Any:
             first = solve(r[:n])
-            shift = self.along(t, y, np.concatenate([first, np.zeros(self.n - n)]))[n:]
-            rest = over_lanes(solve, np.reshape(r[n:] + g * shift, (-1, n)))
+            padded = np.concatenate([first, np.zeros(self.n - n)])
+            shift = g * self.along(t, y, padded)[n:]
+            if self.mass is not None:
+                shift = shift - self.mass(padded)[n:]
+            rest = over_lanes(solve, np.reshape(r[n:] + shift, (-1, n)))
             return np.concatenate([first, np.reshape(rest, (-1,))])
 
         return by_blocks
@@ -120,11 +142,11 @@ def _rosenbrock(table: Any, q: int) -> Method:
     def step(f: RightHandSide, t: Any, y: Any, h: Any, end: Any, slope: Any) -> tuple[Any, tuple]:
         g, k = table.gamma * h, list[Any]()
         solve = f.solver(t, y, g)
-        drift = h * jvp(lambda t: f(t, y), (t,), (np.ones_like(t),))[1]
+        drift = h * jvp(lambda t: f(t, y), (t,), (np.ones(()),))[1]
         for a, e, c, d in zip(table.A, table.E, table.C, table.D, strict=True):
             at = f(t + c * h, y + weighted(a, k)) if k else slope
             force = g * (at + d * drift if d else at)
-            k.append(solve(force + table.gamma * weighted(e, k) if k else force))
+            k.append(solve(force + table.gamma * f.times_mass(weighted(e, k)) if k else force))
         y = y + weighted(table.A[-1], k) + k[-1]
         return y, (*k, f(end, y))
 

@@ -24,6 +24,8 @@ __all__ = [
 
 #: what a run has come to
 RUNNING, TOO_SMALL, NOT_FINITE, TOO_MANY = 0, 1, 2, 3
+#: the part of the interval over which y' at the start is a mean, where a mass matrix does not let it be known at once
+_BRIEF = 1e-10
 
 
 class Method(NamedTuple):
@@ -84,17 +86,19 @@ def norm(x: Any) -> Any:
 # ── a step ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def begin(method: Method, f: Callable, t0: Any, t1: Any, y0: Any, control: Control) -> State:
+def begin(method: Method, f: Any, t0: Any, t1: Any, y0: Any, control: Control) -> State:
     """Return the state before the first step, whose size is that of Hairer, Nørsett and Wanner, II.4."""
-    slope, d, interval = f(t0, y0), np.sign(t1 - t0), np.abs(t1 - t0)
+    d, interval = np.sign(t1 - t0), np.abs(t1 - t0)
+    slope = f(t0, y0)
+    rate = slope if f.mass is None else f.slope(t0, y0, _BRIEF * interval * d)
     if control.first_step is not None:
         h = np.minimum(control.first_step, interval)
     else:
         scale = control.atol + np.abs(y0) * control.rtol
-        d0, d1 = norm(y0 / scale), norm(slope / scale)
+        d0, d1 = norm(y0 / scale), norm(rate / scale)
         small = (d0 < 1e-5) | (d1 < 1e-5)
         h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), interval)
-        d2 = norm((f(t0 + h0 * d, y0 + h0 * d * slope) - slope) / scale) / h0
+        d2 = norm((f.slope(t0 + h0 * d, y0 + h0 * d * rate, h0 * d) - rate) / scale) / h0
         flat, largest = (d1 <= 1e-15) & (d2 <= 1e-15), np.maximum(d1, d2)
         h1 = np.where(flat, np.maximum(1e-6, h0 * 1e-3), (0.01 / np.where(flat, 1.0, largest)) ** (1 / (method.q + 1)))
         h = np.minimum(np.minimum(100 * h0, h1), np.minimum(interval, control.max_step))

@@ -58,7 +58,7 @@ def _ivp_jvp(primals, tangents, *, call):
     dt0, _, dtimes, dy0, *directions = tangents
     y = bind(ivp, primals, {"call": call})
     if dt0 is not None:  # as if the solution had begun elsewhere: ẏ₀ − f(t₀) ṫ₀
-        shift = call.function(t0, y0, *parameters) * dt0
+        shift = call.slope(t0, y0, parameters) * dt0
         dy0 = -shift if dy0 is None else dy0 - shift
     moving = tuple([d is not None for d in directions])
     total = None
@@ -205,7 +205,8 @@ def _tangent_transpose(ct, *args, call, moving, lanes):
     avals = [Aval(a.shape if lanes is None else a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     choice = call.settings.sensitivity
-    if choice == "forward" or (choice != "adjoint" and count <= _TANGENTS):
+    # With a mass matrix unit vectors are no tangents: those have to satisfy the algebraic equations.
+    if call.mass is None and (choice == "forward" or (choice != "adjoint" and count <= _TANGENTS)):
         out = _through_tangents(ct, point, call, moving, lanes, avals, unknown)
     else:
         out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving, "lanes": lanes})
@@ -276,7 +277,9 @@ def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
 def _walks_steps(call: Problem, t0: Any, times: Any, y0: Any, parameters: Sequence) -> bool:
     """Whether the adjoint is that of the steps: as was asked for, or as is quicker, because their loop is compiled."""
     choice = call.settings.sensitivity
-    return choice == "steps" or (choice == "auto" and is_machine_code(call, t0, times, y0, parameters))
+    if choice == "steps" or call.mass is not None:
+        return True
+    return choice == "auto" and is_machine_code(call, t0, times, y0, parameters)
 
 
 def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving, lanes):
