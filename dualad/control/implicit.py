@@ -10,6 +10,7 @@ is found by writing them down once, as bodies of loops are. Not for: solvers, or
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,9 @@ from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.terminal import Progress
 from ..base.tree import flatten, flatten_like, is_array, treedef_outline
+from ..batched import one_by_one
 from ..core.above import ABOVE
-from ..core.aval import aval_of
+from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.libraries import refuse_lazy
 from ..core.primitive import Primitive
@@ -67,6 +69,9 @@ class Equation:
     """
 
     __slots__ = ("f", "factors", "found", "name", "solve", "tangent_solve", "unknown", "with_plain")
+    #: ``solve_lanes(size, mapped, values)``, if there is one, is ``solve`` for lanes at once; the values are x0 and the
+    #: parameters
+    solve_lanes: Callable | None = None
 
     def __init__(
         self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None, found: Sequence = (),
@@ -110,6 +115,43 @@ class Equation:
         solve = lambda matvec, c, residuals: self.with_plain(residuals[k:])(matvec, c)
         system = LinearSolve(self.name, self.product, solve, solve, unknown)
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
+
+
+class _Lanes(Equation):
+    """One equation in lanes, which are solved at once: what is ``mapped`` has one more leading axis."""
+
+    __slots__ = ("base", "mapped", "size")
+
+    def __init__(self, base: Equation, size: int, mapped: Sequence[bool]) -> None:
+        self.base, self.size, self.mapped = base, size, tuple(mapped)
+        unknown = copy(base.unknown)
+        unknown.avals, found = [[Aval((size, *a.shape), a.dtype) for a in part] for part in (unknown.avals, base.found)]
+        solve = lambda x0, parameters: base.solve_lanes(size, self.mapped, [*x0, *parameters])
+        super().__init__(base.name, self._residual, solve, unknown, None, found)
+
+    def _over_lanes(self, function: Callable, at: Sequence, more: Sequence = ()) -> list:
+        known = len(self.unknown.avals) + len(self.found)
+        axes = [*[0] * known, *[0 if m else None for m in self.mapped[len(self.unknown.avals) :]], *[0] * len(more)]
+        return vmap(function, in_axes=tuple(axes), randomness="same")(*at, *more)
+
+    def _residual(self, x: list, parameters: list) -> list:
+        k = len(x)
+        return self._over_lanes(lambda *at: self.base.f(list(at[:k]), list(at[k:])), [*x, *parameters])
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b, lane by lane."""
+        base, count = self.base, len(residuals)
+
+        def one(*at):
+            return base.unknown.leaves(base.tangent(list(at[:count]), base.unknown.vector(at[count:])))
+
+        return self.unknown.vector(self._over_lanes(one, residuals, self.unknown.leaves(b)))
+
+
+def _root_batch(size, values, mapped, *, call):
+    if call.solve_lanes is None or not size:
+        return one_by_one(root)(size, values, mapped, call=call)
+    return bind(root, values, {"call": _Lanes(call, size, mapped)})
 
 
 def _root_impl(*args, call):
@@ -156,6 +198,7 @@ root = Primitive(
     impl=_root_impl,
     abstract_eval=lambda *avals, call: (*call.unknown.avals, *call.found),
     jvp=_root_jvp,
+    batch=_root_batch,
     samples=_root_samples,
     multiple_results=True,
     given=("solve",),

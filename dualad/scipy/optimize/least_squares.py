@@ -25,8 +25,9 @@ from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, box_of
+from .native import is_wanted
 from .problem import DENSE, SINGULAR, SolverCall, arguments_of, fields, is_jitted, solves, start_of
-from .stationary import Limits, Optimum, optimum, values_in
+from .stationary import Limits, Native, Optimum, optimum, values_in
 
 __all__ = ["curve_fit", "least_squares", "leastsq"]
 
@@ -81,10 +82,15 @@ class _Fit(SolverCall):
         make = ABOVE.sparse_jacobian if self.start.size > DENSE else jacobian
         return self.guard(f), self.derivative(self.jac, self.own_jac, inputs, lambda: make(f))
 
-    def solve(self, search: Callable, require: bool, tangent_solve: Any) -> Optimum:
+    def solve(self, search: Callable, require: bool, tangent_solve: Any, is_native: bool = False) -> Optimum:
         """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's."""
         run = lambda x0, inputs: self.run_checked(search, x0, inputs, require)
-        return optimum(self, run, self.cost, self.box, minimal=True, tangent_solve=tangent_solve)
+        native = Native(require and self.depends, None, self._normal) if is_native else None
+        return optimum(self, run, self.cost, self.box, minimal=True, tangent_solve=tangent_solve, native=native)
+
+    def _normal(self, x: Any, inputs: Sequence) -> Any:
+        J = self.jacobian_at(x, inputs)
+        return J.T @ J
 
     def covariance(self, x: Any) -> Any:
         """Return (JᵀJ)⁻¹, or ``None`` if that does not exist."""
@@ -100,8 +106,11 @@ _LEAST = inspect.signature(so.least_squares)
 
 
 @solves(so.least_squares)
-def least_squares(*given, require_success=True, tangent_solve=None, **named):
-    """Minimize a sum of squares, and differentiate where its minimum is; ``jac="dualad"`` is the exact Jacobian."""
+def least_squares(*given, require_success=True, tangent_solve=None, solver="auto", **named):
+    """Minimize a sum of squares, and differentiate where its minimum is; ``jac="dualad"`` is the exact Jacobian.
+
+    ``solver`` is as for :func:`minimize`.
+    """
     where = "scipy.optimize.least_squares"
     call = arguments_of(_LEAST, given, named)
     jac, extra, loss = call.get("jac", "2-point"), call.get("kwargs") or {}, call.get("loss", "linear")
@@ -111,7 +120,9 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
         fit.box = bounds_of(fit.inputs, box_of(call["bounds"]), fit.start.size)
     fit.f_scale = fit.inputs.add(operand(call.get("f_scale", 1.0)))
     fit.loss = _LOSSES.get(loss, fit.loss) if isinstance(loss, str) else lambda z: loss(z)[0]
-    fit.leave(jac)
+    is_native = is_wanted(fit, solver, call.get("callback") is None)
+    if not is_native:
+        fit.leave(jac)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, derivative = fit.plain(inputs)
@@ -123,9 +134,9 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
         out = so.least_squares(**{**call, **changed})
         return out.x, out
 
-    if not fit.depends:
+    if not fit.depends and not is_native:
         return fit.run(search, fit.start, [])[1]
-    found = fit.solve(search, require_success, tangent_solve)
+    found = fit.solve(search, require_success, tangent_solve, is_native)
     x, arrays = found.x, fit.inputs.arrays
     out = so.OptimizeResult(x=x, cost=fit.cost(x, arrays), fun=fit.residual(x, arrays))
     if fit.start.size <= DENSE:
@@ -176,11 +187,12 @@ def leastsq(
 @solves(so.curve_fit)
 def curve_fit(
     f, xdata, ydata, p0=None, sigma=None, absolute_sigma=False, check_finite=None, bounds=(-np.inf, np.inf),
-    method=None, jac=None, *, full_output=False, nan_policy=None, require_success=True, tangent_solve=None, **kwargs,
+    method=None, jac=None, *, full_output=False, nan_policy=None, require_success=True, tangent_solve=None,
+    solver="auto", **kwargs,
 ):  # fmt: skip
     """Fit a curve to data, and differentiate parameters and covariances in the data and in what the curve depends on.
 
-    ``jac="dualad"`` is the exact Jacobian.
+    ``jac="dualad"`` is the exact Jacobian; ``solver`` is as for :func:`minimize`.
     """
     where = "scipy.optimize.curve_fit"
     data = inexact_operand(xdata) if isinstance(xdata, (list, tuple, np.ndarray, Tracer)) else xdata
@@ -203,7 +215,9 @@ def curve_fit(
     bounded = not (isinstance(bounds, tuple) and all([np.ndim(b) == 0 and np.isinf(stop_gradient(b)) for b in bounds]))
     if bounded:
         fit.box = bounds_of(fit.inputs, box_of(bounds), fit.start.size)
-    fit.leave(jac)
+    is_native = is_wanted(fit, solver, "callback" not in kwargs)
+    if not is_native:
+        fit.leave(jac)
     if nan_policy not in (None, "raise"):
         raise UnsupportedError(
             f"{where}: nan_policy={nan_policy!r} with traced values.", "which data count would depend on values",
@@ -224,7 +238,7 @@ def curve_fit(
             jac=derivative, full_output=full, nan_policy=nan_policy, **limits, **kwargs,
         )  # fmt: skip
 
-    if not fit.depends:
+    if not fit.depends and not is_native:
         return fit.run(call, fit.start, [], full_output)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
@@ -236,7 +250,7 @@ def curve_fit(
             )
         return p, so.OptimizeResult(success=True, status=flag, message=message, nfev=info["nfev"])
 
-    found = fit.solve(search, require_success, tangent_solve)
+    found = fit.solve(search, require_success, tangent_solve, is_native)
     p = found.x
     cov = fit.covariance(p)
     count, n = np.size(y), fit.start.size

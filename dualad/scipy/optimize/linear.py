@@ -164,7 +164,7 @@ class _Vertex(Stationary):
 
     def dense(self, residuals: Sequence, b):
         """Solve by the matrix, once that is found to be good."""
-        return self.divide(self.jacobian(residuals), self.evidence(residuals, None), b)
+        return self.divide(self.jacobian(residuals), self.evidence(residuals, None), b, residuals)
 
     def large(self, residuals: Sequence, b):
         """Solve without a dense matrix, if there are as many equations as variables."""

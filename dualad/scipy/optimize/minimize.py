@@ -21,9 +21,10 @@ from ..closures import Closed
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
 from .ipopt import SOLVERS, solve_by
+from .native import is_wanted
 from .nonlinear import model_of, one_number
 from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, is_jitted, solves, start_of
-from .stationary import Constraints, Limits, optimum
+from .stationary import Constraints, Limits, Native, optimum
 
 __all__ = [
     "Objective", "basinhopping", "differential_evolution", "dual_annealing", "middle_of", "minimize", "minimize_scalar",
@@ -32,6 +33,8 @@ __all__ = [
 
 #: a gradient that BFGS is content with by default
 _SMALL = 1e-5
+#: methods that compare values, of functions that may have no derivative
+_WITHOUT_DERIVATIVES = ("nelder-mead", "powell", "cobyla", "cobyqa")
 #: how near a solver comes to a bound or constraint that is active
 _NEAR = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "bounded": 1e-4}
 
@@ -88,12 +91,14 @@ class Objective(SolverCall):
 @solves(so.minimize)
 def minimize(
     fun, x0, args=(), method=None, jac=None, hess=None, hessp=None, bounds=None, constraints=(), tol=None,
-    callback=None, options=None, *, require_success=True, tangent_solve=None,
+    callback=None, options=None, *, require_success=True, tangent_solve=None, solver="auto",
 ):  # fmt: skip
     """Minimize a function, and differentiate where its minimum is and how low.
 
     ``jac="dualad"`` and ``hess="dualad"`` give SciPy exact derivatives. With ``method="ipopt"`` (and ``"pounce"``, of
-    the extras of these names) all derivatives are exact, sparse and compiled; ``options`` are Ipopt's.
+    the extras of these names) all derivatives are exact, sparse and compiled; ``options`` are Ipopt's. In a program
+    (``jit``) problems of up to 20 unknowns are solved by an interior point method in machine code, in lanes of ``vmap``
+    too, whichever method with derivatives is named; ``solver="native"`` asks for it elsewhere.
     """
     where = "scipy.optimize.minimize"
     problem = Objective(where, fun, x0, args, jac, hess, hessp)
@@ -101,7 +106,9 @@ def minimize(
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
     name = (method if isinstance(method, str) else "").lower()
-    if name not in SOLVERS:
+    possible = callback is None and name not in (*SOLVERS, *_WITHOUT_DERIVATIVES) and not callable(method)
+    is_native = is_wanted(problem, solver, possible, 0 if held is None else held.size)
+    if name not in SOLVERS and not is_native:
         problem.leave(jac, hess, *inside([constraints]))
 
     problem.takes_sparse = name == "trust-constr" and start.size > DENSE
@@ -122,14 +129,15 @@ def minimize(
         )  # fmt: skip
         return out.x, out
 
-    if not problem.depends:
+    if not problem.depends and not is_native:
         return problem.run(search, start, [])[1]
-    return minimum(problem, search, box, held, require_success, tangent_solve, _NEAR.get(name, 1e-6))
+    native = Native(require_success and problem.depends, options) if is_native else None
+    return minimum(problem, search, box, held, require_success, tangent_solve, _NEAR.get(name, 1e-6), native)
 
 
 def minimum(
     problem: Objective, search: Callable, box: Limits, constraints: Constraints | None, require: bool,
-    tangent_solve: Any, near: float,
+    tangent_solve: Any, near: float, native: Native | None = None,
 ) -> so.OptimizeResult:  # fmt: skip
     """Apply the operator and make SciPy's result of it."""
 
@@ -139,7 +147,9 @@ def minimum(
             converged(out, problem.where, require)
         return x, out
 
-    found = optimum(problem, checked, problem.value, box, constraints, near=near, tangent_solve=tangent_solve)
+    found = optimum(
+        problem, checked, problem.value, box, constraints, near=near, tangent_solve=tangent_solve, native=native
+    )
     x, arrays = found.x, problem.inputs.arrays
     out = so.OptimizeResult(x=x, fun=problem.value(x, arrays), jac=grad(lambda v: problem.value(v, arrays))(x))
     if constraints is not None:

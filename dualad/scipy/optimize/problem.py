@@ -24,6 +24,7 @@ from ...base.frames import public, user_level
 from ...base.log import log
 from ...base.terminal import Progress
 from ...base.tree import flatten
+from ...batched import one_by_one
 from ...boundary.boundary import running
 from ...control.factored_solve import solve_factored
 from ...control.implicit import Equation, root
@@ -53,6 +54,8 @@ DENSE = 500
 SINGULAR = 1e12
 #: a larger share of entries than this is no sparse matrix
 _SPARSE_SHARE = 0.1
+#: a smaller condition number needs no second look, nor does a shorter Newton step
+_GOOD, _ROUNDING = 1e9, 1e-9
 #: how much of the Jacobian may change along the Newton step that is left at an answer: more, where that is multiple
 INACCURATE = 0.25
 
@@ -82,6 +85,7 @@ def solves(original: Callable, words: str | None = None) -> Callable:
     def decorate(ours: Callable) -> Callable:
         MIRRORED[f"scipy.optimize.{name}"] = Verdict("op")
         ours.__name__ = ours.__qualname__ = name
+        takes_solver = "solver" in inspect.signature(ours).parameters
 
         @functools.wraps(ours)
         @public
@@ -95,12 +99,13 @@ def solves(original: Callable, words: str | None = None) -> Callable:
                         _bar.reset(token)
             given = (*args, *kwargs.values())
             is_ours = is_own(*given, *inside(given)) or any([type(x) is str and x.lower() in _METHODS for x in given])
+            is_ours = is_ours or (takes_solver and kwargs.get("solver", "auto") != "auto")
             if is_ours or running.get() or tracer_in(*given) is not None:
                 try:
                     return ours(*args, **kwargs)
                 except SciPys:
                     pass
-            kwargs = {k: v for k, v in kwargs.items() if k not in _OURS}
+            kwargs = {k: v for k, v in kwargs.items() if k not in _OURS and not (takes_solver and k == "solver")}
             if (bar := _bar.get()) is not None:
                 args = tuple([bar.counting(x) if i == 0 and callable(x) else x for i, x in enumerate(args)])
                 kwargs = {k: bar.counting(v) if k in _FUNCTIONS else v for k, v in kwargs.items()}
@@ -309,10 +314,38 @@ class Condition(Equation):
     """What holds at the answer of a solver: f(x, found, inputs) = 0.
 
     The system of its tangents is dense up to ``DENSE`` unknowns; beyond, it is factorized as a sparse matrix if the
-    pattern that is found is sparse, and else solved by GMRES.
+    pattern that is found is sparse, and else solved by GMRES. Of a ``machine``'s answers the small system is solved in
+    the program as well; a lane without an answer has none, and is warned of.
     """
 
-    __slots__ = ()
+    __slots__ = ("machine",)
+
+    def found_by(self, machine: Any) -> None:
+        """Have a ``Machine`` find the answers."""
+        self.machine, self.solve = machine, machine.run
+
+    @property
+    def solve_lanes(self) -> Callable | None:  # type: ignore[override]
+        """The solver of lanes at once, if it is machine code."""
+        return self.machine.run_lanes if self.is_native else None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether a program finds the answers."""
+        return getattr(self, "machine", None) is not None
+
+    def reached(self, residuals: Sequence) -> Any:
+        """Whether there is an answer, which the last of what was found says first."""
+        return residuals[len(self.unknown.avals) + len(self.found) - 1][0] == 1
+
+    def jacobian(self, residuals: Sequence) -> Any:
+        """Return ∂f/∂x as a matrix, the identity where there is no answer."""
+        J = super().jacobian(residuals)
+        return np.where(self.reached(residuals), J, np.eye(self.unknown.size)) if self.is_native else J
+
+    def solved(self, J: Any, b: Any) -> Any:
+        """Solve by a matrix."""
+        return np.linalg.solve(J, b) if self.is_native else solve_factored(J, b, self.factors)
 
     def tangent(self, residuals: Sequence, b):
         """Solve ∂f/∂x·v = b for vectors; the residuals are x, the solver's findings, and the inputs."""
@@ -325,11 +358,18 @@ class Condition(Equation):
     def dense(self, residuals: Sequence, b):
         """Solve by the matrix, once that is found to be good."""
         J = self.jacobian(residuals)
-        return self.divide(J, self.evidence(residuals, J), b)
+        return self.divide(J, self.evidence(residuals, J), b, residuals)
 
-    def divide(self, J: Any, evidence: tuple, b: Any) -> Any:
+    def divide(self, J: Any, evidence: tuple, b: Any, residuals: Sequence) -> Any:
         """Solve by a matrix, looked at first."""
-        return solve_factored(regular(J, *evidence, call=self), b, self.factors)
+        v = self.solved(self.looked_at(J, evidence, residuals), b)
+        return np.where(self.reached(residuals), v, 0.0) if self.is_native else v
+
+    def looked_at(self, J: Any, evidence: tuple, residuals: Sequence) -> Any:
+        """Return a matrix that was found to be good."""
+        if self.is_native:
+            return regular(J, *evidence, self.reached(residuals), call=_Lanes(self))
+        return regular(J, *evidence, call=self)
 
     def large(self, residuals: Sequence, b):
         """Solve without a dense matrix."""
@@ -354,7 +394,7 @@ class Condition(Equation):
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
         """Return the values that are checked besides the matrix: the Newton step, and J(x + step) @ step."""
-        return self.newton(residuals, regular(stop_gradient(J), call=self))[1:]
+        return self.newton(residuals, self.looked_at(stop_gradient(J), (), residuals))[1:]
 
     def newton(self, residuals: Sequence, J: Any) -> tuple:
         """Return (residual, newton_step, J(x + step) @ step) at the answer."""
@@ -362,9 +402,16 @@ class Condition(Equation):
         at = [stop_gradient(r) for r in residuals]
         x = unknown.vector(at[:k])
         left = self.flat(x, *at[k:])
-        step = solve_factored(J, -left, self.factors)
+        if self.is_native:
+            left = np.where(self.reached(residuals), left, 0.0)
+        step = self.solved(J, -left)
         moved = [*unknown.leaves(x + step), *at[k:]]
         return left, step, unknown.vector(self.product(moved, unknown.leaves(step)))
+
+    def are_good(self, J: np.ndarray, *evidence: np.ndarray) -> np.ndarray:
+        """Whether nothing is wrong with the matrices of lanes: those of which this is not certain are checked."""
+        good = np.linalg.cond(J) < _GOOD
+        return good & (np.max(abs(evidence[0]), axis=1) <= _ROUNDING) if evidence else good
 
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if the tangents would mean nothing: no inverse, or another one a Newton step further."""
@@ -423,12 +470,47 @@ def _regular_impl(J, *evidence, call):
     return J
 
 
+class _Lanes:
+    """The check of one lane or many: together, and each of those by itself that are not certainly good.
+
+    The last of the evidence is whether there is an answer.
+    """
+
+    def __init__(self, call: Condition, is_one: bool = True) -> None:
+        self.call, self.is_one = call, is_one
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise what the first bad lane raises; warn of those without an answer."""
+        if self.is_one:
+            J, evidence = J[None], tuple([x[None] for x in evidence])
+        *evidence, reached = evidence
+        if not reached.all():
+            warn(
+                f"{self.call.unknown.where}: {np.count_nonzero(~reached)} of {len(reached)} lanes have no answer"
+                " (`success` says which). What they found is a constant here: its derivative is zero."
+            )
+        try:
+            good = ~reached | self.call.are_good(J, *evidence)
+        except np.linalg.LinAlgError:
+            good = ~reached
+        for i in np.flatnonzero(~good):
+            self.call.check(J[i], *[x[i] for x in evidence])
+
+
+def _regular_batch(size, values, mapped, *, call):
+    if not getattr(call, "is_one", False):
+        return one_by_one(regular)(size, values, mapped, call=call)
+    whole = [v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True)]
+    return bind(regular, whole, {"call": _Lanes(call.call, is_one=False)})
+
+
 #: the matrix as it is, once it has been looked at; an operator, so that compiled programs and lanes look too
 regular = Primitive(
     "regular",
     impl=_regular_impl,
     abstract_eval=lambda J, *evidence, call: J,
     jvp=lambda primals, tangents, *, call: (bind(regular, primals, {"call": call}), tangents[0]),
+    batch=_regular_batch,
     samples=[((3, 3), {"call": SimpleNamespace(check=lambda J: None)})],
     raises=True,
     kind="implicit",

@@ -7,6 +7,7 @@ Not for: one equation in one unknown (``scalar.py``).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from ...errors import ShapeError
 from ...jacobians.jacobian import jacobian
 from ...surface.arguments import operand
 from ..mirror import as_args, is_own
+from .interior import Program
+from .native import Machine, counts_of, is_wanted, searched
 from .problem import COUNTS, Condition, SolverCall, counters, fields, solves, start_of
 
 __all__ = [
@@ -66,8 +69,25 @@ class System(SolverCall):
         """Return the user's function of plain x alone, for SciPy."""
         return self.guard(lambda x, *_: self.value(x, inputs)[()])
 
-    def solve(self, search: Callable[[Any, Sequence], tuple[Any, Any]], require: bool) -> tuple[Any, Any]:
-        """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's. Return x and the counts."""
+    def answer(self, options: dict | None, x0: Any, *inputs: Any) -> list:
+        """Return x and the counts, in a program: f(x) = 0 is the constraint of a problem without an objective."""
+        shape, n = np.shape(x0), np.size(x0)
+        held = lambda x: np.reshape(self.residual(np.reshape(x, shape), inputs), (-1,))
+        limit = np.concatenate([np.full(n, np.inf), np.zeros(n)])
+        p = Program(
+            lambda x: np.float64(0.0), held, np.zeros_like, jacobian(held), lambda x, factor, y: np.zeros((n, n)), None,
+            -limit, limit,
+        )  # fmt: skip
+        a = searched(p, np.reshape(x0, (-1,)), options)
+        return [np.reshape(a.x, shape), counts_of(a)]
+
+    def solve(
+        self, search: Callable[[Any, Sequence], tuple[Any, Any]], require: bool, native: dict | None = None
+    ) -> tuple[Any, Any]:
+        """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's. Return x and the counts.
+
+        With ``native``, options of SciPy's, a program is run in place of that.
+        """
         make, tangent_solve = self._made
         unknown = Unknown(self.start, "x0", self.where)
 
@@ -79,6 +99,9 @@ class System(SolverCall):
         equation = make(
             self.where, lambda x, p: [self.residual(x[0], p[1:])], run, unknown, tangent_solve, [COUNTS]
         )  # fmt: skip
+        if native is not None:
+            function = functools.partial(self.answer, native)
+            equation.found_by(Machine(self.where, function, run, require and self.depends))
         (x,), (numbers,) = self.apply(equation, [self.start])
         return x, numbers
 
@@ -86,11 +109,12 @@ class System(SolverCall):
 @solves(so.root)
 def root(
     fun, x0, args=(), method="hybr", jac=None, tol=None, callback=None, options=None, *, require_success=True,
-    tangent_solve=None,
+    tangent_solve=None, solver="auto",
 ):  # fmt: skip
     """Solve f(x) = 0, and differentiate x in whatever f depends on; ``jac="dualad"`` is the exact Jacobian.
 
     With ``method="krylov"`` it is sparse, and its factors are the preconditioner, recomputed at each step.
+    ``solver`` is as for :func:`minimize`.
     """
     where = "scipy.optimize.root"
     flat = method in ("hybr", "lm", "df-sane")
@@ -98,7 +122,9 @@ def root(
     system = System(where, value, np.reshape(operand(x0), (-1,)) if flat else x0, args, tangent_solve)
     derivative = system.close_given(jac, args, "jac")
     pair = system.inputs.close(fun, [system.start], as_args(args)) if jac is True else None
-    system.leave(jac)
+    is_native = is_wanted(system, solver, method in ("hybr", "lm") and callback is None, system.start.size)
+    if not is_native:
+        system.leave(jac)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, own, more = system.plain(inputs), jac, options
@@ -112,9 +138,9 @@ def root(
             own = system.derivative(jac, derivative, inputs, lambda: system.jacobian(inputs))
         return (out := so.root(f, x0, (), method, own, tol, callback, more)).x, out
 
-    if not system.depends:
+    if not system.depends and not is_native:
         return system.run(search, system.start, [])[1]
-    x, numbers = system.solve(search, require_success)
+    x, numbers = system.solve(search, require_success, (options or {}) if is_native else None)
     return so.OptimizeResult(x=x, fun=system.residual(x, system.inputs.arrays), **fields(numbers, system.runs))
 
 

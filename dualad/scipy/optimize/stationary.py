@@ -10,6 +10,7 @@ Not for: roots (``roots.py``), or arguments of any one solver.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,19 +20,21 @@ import scipy.optimize as so
 import scipy.sparse as ss
 from scipy.sparse.linalg import splu
 
-from ...control.factored_solve import solve_factored
 from ...control.linear_solve import Unknown
 from ...core.above import ABOVE
 from ...core.aval import Aval
 from ...core.tracer import Tracer, beneath
 from ...errors import SingularMatrixError
-from ...jacobians.jacobian import jacrev
+from ...jacobians.hessian import hessian
+from ...jacobians.jacobian import jacobian, jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad
-from .problem import COUNTS, DENSE, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, regular, warn
+from .interior import Program
+from .native import Machine, counts_of, searched
+from .problem import COUNTS, DENSE, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, warn
 
-__all__ = ["Constraints", "Limits", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
+__all__ = ["Constraints", "Limits", "Native", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
 
 #: the residuals before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
@@ -45,6 +48,8 @@ _DEFICIENT = 1e-8
 _EXACT = 1e-9
 #: marks a variable or constraint near its limit but not at it
 _NEARLY = 2
+#: a smaller condition number needs no second look, nor does a shorter Newton step
+_GOOD, _ROUNDING = 1e9, 1e-9
 
 
 class Limits(NamedTuple):
@@ -81,6 +86,14 @@ class Optimum(NamedTuple):
     counts: Any
 
 
+class Native(NamedTuple):
+    """How a program finds an optimum: whether it has to, SciPy's options, a convex matrix near the Hessian."""
+
+    require: bool
+    options: dict | None = None
+    convex: Callable[[Any, Sequence], Any] | None = None
+
+
 class Stationary(Condition):
     """What holds at an optimum.
 
@@ -113,6 +126,32 @@ class Stationary(Condition):
     def size(self) -> int:
         """The number of variables."""
         return self.unknown.avals[0].size
+
+    def answer(self, native: Native, x0: Any, *values: Any) -> list:
+        """Return what ``run`` returns, in a program; of multipliers to start with nothing is made."""
+        n, c = self.size, self.constraints
+        inputs = values[1:] if c is not None else values
+        m = 1 if c is None else c.size
+        fill = lambda pair, size: [np.broadcast_to(v, (size,)) for v in pair]
+        free = -np.inf, np.inf
+        limits = (
+            fill(free if self.bounds is None else self.bounds(inputs), n),
+            fill(free if c is None else c.limits(inputs), m),
+        )
+        low, high = [np.concatenate([a, b]) for a, b in zip(*limits, strict=True)]
+        objective = lambda x: self.objective(x, inputs)
+        held = lambda x: np.zeros(1) if c is None else c.value(x, inputs)
+        lagrangian = lambda x, factor, y: factor * objective(x) + (0.0 if c is None else np.sum(y * held(x)))
+        p = Program(
+            objective, held, grad(objective), lambda x: np.zeros((1, n)) if c is None else jacobian(held)(x),
+            hessian(lagrangian), native.convex and (lambda x: native.convex(x, inputs)), low, high,
+        )  # fmt: skip
+        a = searched(p, x0, native.options)
+        weak = _WEAK * np.maximum(1.0, np.max(abs(p.gradient(a.x))))
+        is_weak = np.any((a.sides != 0) & (low != high) & (abs(a.forces) <= weak))
+        sides = a.sides.astype(np.int64)
+        found = [sides[:n], np.zeros(0, np.int64) if c is None else sides[n:], is_weak, counts_of(a)]
+        return [a.x, *found] if c is None else [a.x, a.forces[n:], *found]
 
     def gradient(self, x: Any, multipliers: Any, inputs: Sequence) -> Any:
         """Return the gradient of the Lagrangian."""
@@ -210,8 +249,8 @@ class Stationary(Condition):
                 f" {number:.1e}). The tangent of least norm is taken."
             )
             return np.linalg.pinv(J, rcond=_DEFICIENT) @ b
-        J = regular(J, *[stop_gradient(r) for r in residuals[k : k + 2]], call=self)
-        return self.divide(J, self.evidence(residuals, J), b)
+        J = self.looked_at(J, tuple([stop_gradient(r) for r in residuals[k : k + 2]]), residuals)
+        return self.divide(J, self.evidence(residuals, J), b, residuals)
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
         """Return the values that are checked besides the matrix: residual, point, active set, Newton step."""
@@ -232,10 +271,28 @@ class Stationary(Condition):
             return 0.0
         if max(numbers) <= SINGULAR:
             *_, step, product = self.evidence(residuals, J)
-            step, change = values_in(step), values_in(solve_factored(J, product, self.factors) - step)
+            step, change = values_in(step), values_in(self.solved(J, product) - step)
             if np.linalg.norm(change) <= INACCURATE * np.linalg.norm(step):
                 return 0.0
         return max(numbers)
+
+    def are_good(self, J: np.ndarray, *evidence: np.ndarray) -> np.ndarray:
+        """Whether nothing is wrong with the matrices of lanes: those of which this is not certain are checked.
+
+        The matrix of free variables and active constraints is symmetric, if signs of rows are changed; at a minimum it
+        has as many negative eigenvalues as there are constraints.
+        """
+        code, codes = evidence if len(evidence) == 2 else evidence[2:4]
+        inside = np.concatenate([code == 0, codes != 0], axis=1)
+        S = np.where(inside[:, :, None] & inside[:, None, :], J, np.eye(J.shape[1]))
+        S[:, self.size :, : self.size] *= -1
+        e = np.linalg.eigvalsh(S)
+        sizes = abs(e)
+        good = sizes.max(axis=1) < _GOOD * sizes.min(axis=1)
+        good &= np.count_nonzero(e < 0, axis=1) == np.count_nonzero(codes, axis=1)
+        if len(evidence) > 2:
+            good &= np.max(abs(evidence[4]), axis=1) <= _ROUNDING * (1 + np.max(abs(evidence[1]), axis=1))
+        return good
 
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if the conditions do not determine the answer; warn if it is no minimum, or not yet one."""
@@ -349,14 +406,19 @@ def _finite(v: Any) -> Any:
 def optimum(
     call: SolverCall, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable, box: Limits,
     constraints: Constraints | None = None, *, near: float = 1e-6, minimal: bool = False, tangent_solve: Any = None,
-    equation: Callable[..., Stationary] = Stationary,
+    equation: Callable[..., Stationary] = Stationary, native: Native | None = None,
 ) -> Optimum:  # fmt: skip
-    """Apply the operator of a minimization: ``search(x0, inputs)`` returns x and a result of SciPy's."""
+    """Apply the operator of a minimization: ``search(x0, inputs)`` returns x and a result of SciPy's.
+
+    With ``native`` a program is run in place of that.
+    """
     constraints = constraints if constraints is not None and constraints.size else None
     parts = [call.start] if constraints is None else [call.start, np.zeros(constraints.size)]
     made = equation(
         call.where, Unknown(parts, "x0", call.where), search, objective, box.limits,
         constraints, call.runs, near, minimal, tangent_solve,
     )  # fmt: skip
+    if native is not None:
+        made.found_by(Machine(call.where, functools.partial(made.answer, native), made.run, native.require))
     at, found = call.apply(made, parts)
     return Optimum(at[0], at[1] if constraints is not None else np.zeros(0), found[0], found[-1])
