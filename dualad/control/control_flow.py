@@ -36,7 +36,7 @@ from .carry import Carry, as_dtype, as_numbers, fresh, signature
 from .control_ops import switch as switch_op
 from .control_ops import switch_linearly
 from .control_ops import while_loop as while_op
-from .scan import scan as scan_op
+from .segments import check_checkpoints, levels, scan_in_segments
 from .subprograms import StagedBody, captured_inputs, output_avals, permute_inputs, stage
 
 __all__ = [
@@ -275,7 +275,7 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
 
 def linear_arguments(args: Sequence) -> list[bool]:
     """Say which arguments belong to the innermost program, if that program must be linear in its inputs."""
-    top = max([a for a in args if isinstance(a, Tracer)], key=lambda a: a.level.number)
+    top = max([a for a in args if isinstance(a, Tracer)], key=lambda a: a.level.number, default=None)
     if type(top) is not Staged or not top.level.linear:
         return [False] * len(args)
     return [isinstance(a, Tracer) and a.level is top.level for a in args]
@@ -285,7 +285,9 @@ def linear_arguments(args: Sequence) -> list[bool]:
 
 
 @public
-def while_loop(cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: int | None = None) -> Any:
+def while_loop(
+    cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: int | None = None, checkpoints: int | None = None
+) -> Any:  # fmt: skip
     """Call a function on its own result while a condition holds.
 
     Parameters
@@ -298,6 +300,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: 
         The first carry. Its arrays are never written to.
     max_steps : int, optional
         The most steps. A traced program then has reverse mode, and holds what it needs of so many steps.
+    checkpoints : int, optional
+        With ``max_steps``: of how many steps reverse mode keeps the carry, as for :func:`scan`. The functions are
+        written down.
 
     Returns
     -------
@@ -334,8 +339,17 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: 
         raise ArgumentError(
             f"while_loop: max_steps={max_steps!r}.", "it is a number of steps, 1 or more", "pass max_steps=100"
         )
+    check_checkpoints("while_loop", checkpoints)
+    if checkpoints is not None and max_steps is None:
+        raise ArgumentError(
+            f"while_loop: checkpoints={checkpoints} without max_steps.",
+            "where the carries are kept depends on how many steps there may be", "pass max_steps=1000 as well",
+        )  # fmt: skip
     carry = Carry(init, "while_loop")
     values = carry.start()
+    if checkpoints is not None:
+        carry.avals = [signature(x) for x in values]
+        return _bounded_while(cond_fun, body_fun, carry, values, max_steps, checkpoints)
     if is_traced(values) and not _is_linearized(values):
         return _staged_while(cond_fun, body_fun, carry, values, max_steps)
     for taken in itertools.count():
@@ -346,11 +360,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any, *, max_steps: 
         if not known.any():
             break
         if taken == max_steps:
-            raise ConvergenceError(
-                f"while_loop: the condition still holds after {max_steps} steps, which is max_steps.",
-                "what would be returned is not what the loop is to find",
-                "pass a larger max_steps, or count the steps in the carry and end at a number of them",
-            )
+            raise _unfinished(max_steps)
         if known.all():
             values = carry.accept(body_fun(carry.tree(values)))
         else:
@@ -385,7 +395,17 @@ def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: 
     return carry.result(bind(while_op, (*test.captured, *body.captured, *values), params))
 
 
-def _bounded_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list, most: int) -> Any:
+def _unfinished(max_steps: int) -> ConvergenceError:
+    return ConvergenceError(
+        f"while_loop: the condition still holds after {max_steps} steps, which is max_steps.",
+        "what would be returned is not what the loop is to find",
+        "pass a larger max_steps, or count the steps in the carry and end at a number of them",
+    )
+
+
+def _bounded_while(
+    cond_fun: Callable, body_fun: Callable, carry: Carry, values: list, most: int, checkpoints: int | None = None
+) -> Any:  # fmt: skip
     """Take steps in a scan, those that are left once the condition fails without doing anything."""
     going = lambda tree: decider(cond_fun(tree), "while_loop: what cond_fun returned")
 
@@ -401,9 +421,11 @@ def _bounded_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values:
         for _ in range(most):
             out = carry.accept(step(carry.tree(out))[0])
     else:
-        counts = {"length": most, "reverse": False, "counts": (c, k, 0, 0), "linear": False}
-        out = bind(scan_op, args, {"body": _capture_first(body, k), **counts})
+        params = {"length": most, "reverse": False, "counts": (c, k, 0, 0), "linear": False}
+        out = scan_in_segments(args, {"body": _capture_first(body, k), **params}, levels(most, checkpoints))
     left = going(carry.tree(out))
+    if checkpoints is not None and (known := known_values(left)) is not None and known.any():
+        raise _unfinished(most)
     return carry.tree([np.where(left, np.nan, x) if is_inexact(x.dtype) else x for x in out])
 
 

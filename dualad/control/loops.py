@@ -30,7 +30,7 @@ from ..surface.leaves import output_leaves, plain_leaf
 from ..tensors.chunks import Chunking, Plan, refuse_traced
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
-from .scan import scan as scan_op
+from .segments import check_checkpoints, levels, scan_in_segments
 from .subprograms import permute_inputs
 
 __all__ = ["associative_scan", "fori_loop", "map", "scan"]
@@ -40,7 +40,10 @@ __all__ = ["associative_scan", "fori_loop", "map", "scan"]
 
 
 @public
-def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple:
+def scan(
+    f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, *,
+    checkpoints: int | None = None,
+) -> tuple:  # fmt: skip
     """Go through the rows of arrays with a carry, and stack what each step returns.
 
     Parameters
@@ -55,6 +58,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         Number of steps; needed only without ``xs``.
     reverse : bool
         Whether to go from the last row to the first; the results are stacked in the order of the rows.
+    checkpoints : int, optional
+        How many carries reverse mode keeps, to take the steps between them once more, or more often, on its way back.
+        It then holds the residuals of about as many steps at a time, and not of all. The body is written down.
 
     Returns
     -------
@@ -86,6 +92,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     array([12.,  8.,  6.])
     """
     check_callable(f, "scan")
+    check_checkpoints("scan", checkpoints)
     template, arrays = _rows_of(xs, "scan")
     count = _steps(xs, arrays, template, length)
 
@@ -100,17 +107,17 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
             )
         return out
 
-    return _scan(step, f, Carry(init, "scan"), arrays, count, reverse)
+    return _scan(step, f, Carry(init, "scan"), arrays, count, reverse, checkpoints=checkpoints)
 
 
 def _scan(
     step: Callable, f: Callable, carry: Carry, arrays: list, count: int, reverse: bool, index: bool = False,
-    by_steps: bool = False,
+    by_steps: bool = False, checkpoints: int | None = None,
 ) -> tuple:  # fmt: skip
     """Scan flat rows; with ``index`` the one array is a range of Python integers, and ``by_steps`` stages nothing."""
-    staged = functools.partial(_staged_scan, step, f, carry, arrays, count, reverse, index)
+    staged = functools.partial(_staged_scan, step, f, carry, arrays, count, reverse, index, checkpoints)
     values = carry.start()
-    if not by_steps and (count == 0 or is_traced([*values, *arrays])):
+    if not by_steps and (count == 0 or checkpoints is not None or is_traced([*values, *arrays])):
         return staged()
     rows = [x if index else _rows(x) for x in arrays]
     stacks: list[list] = []
@@ -135,7 +142,10 @@ def _scan(
     return carry.tree(values), optree.tree_unflatten(tree, ys)
 
 
-def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count: int, reverse: bool, index: bool):
+def _staged_scan(
+    step: Callable, f: Callable, carry: Carry, arrays: list, count: int, reverse: bool, index: bool,
+    checkpoints: int | None,
+) -> tuple:  # fmt: skip
     values = carry.start()
     xs = [Aval(np.shape(x)[1:], np.asarray(x).dtype if index else x.dtype, index) for x in arrays]
     body, values = staged_body(carry, values, step, xs, f)
@@ -148,7 +158,7 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
         "body": permute_inputs(body.program, [*range(cut, cut + c), *range(cut)]), "length": count,
         "reverse": bool(reverse), "counts": (c, k, len(xs), 0), "linear": False,
     }  # fmt: skip
-    out = bind(scan_op, args, params)
+    out = scan_in_segments(args, params, levels(count, checkpoints))
     return carry.result(out[:k]), optree.tree_unflatten(body.tree.child(1), list(out[k:]))
 
 

@@ -56,6 +56,8 @@ _FEW = 64
 
 # ── scan(*constants, *carry, *xs, *residual constants, *residual xs; body, length, reverse, counts, linear) ──────
 #
+# With recompute, its derivative stacks the carries alone, and computes the residuals of a step where it is linear.
+#
 # counts = (constants, carry, xs, residual constants). A body is a program of one step's arguments in the same order and
 # returns (*carry, *ys). With linear, the scan is linear in its constants, carry and xs together; the residuals are what
 # else the body reads. Without it there are no residuals.
@@ -70,7 +72,7 @@ def operand_groups(values: Sequence, counts: Sequence[int]) -> list[list]:
     return [*out, list(values[start:])]
 
 
-def _scan_impl(*args, body, length, reverse, counts, linear):
+def _scan_impl(*args, body, length, reverse, counts, linear, recompute=False):
     constants, carry, xs, more, rows = operand_groups(args, counts)
     step, cut = runner(body, all_plain(args)), len(constants) + len(carry)
     # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
@@ -90,12 +92,12 @@ def _scan_impl(*args, body, length, reverse, counts, linear):
     return (*as_declared(carry, body.outputs[: len(carry)]), *ys)
 
 
-def _scan_shape(*avals, body, length, reverse, counts, linear):
+def _scan_shape(*avals, body, length, reverse, counts, linear, recompute=False):
     out, n = strong_avals(body), counts[1]
     return (*out[:n], *[Aval((length, *a.shape), a.dtype) for a in out[n:]])
 
 
-def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
+def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear, recompute=False):
     # Order the residuals among the constants and the xs: the scan is then one without residuals.
     positions = operand_groups(range(len(primals)), counts)
     order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
@@ -104,7 +106,23 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     nc, nk = counts[0] + counts[3], counts[1]
     nx = len(primals) - nc - nk
     part, moving = carry_fixpoint(partial_eval_jvp, body, [t is not None for t in tangents], slice(nc, nc + nk))
-    n = len(body.outputs)
+    n, plain = len(body.outputs), {"length": length, "reverse": reverse}
+    tangents = fill_zero_tangents(tangents, primals, moving)
+    flags = [sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :])]
+    if recompute:
+        line = _recomputing(part, body, moving)
+        read = inputs_read([line], range(sum(flags), len(line.inputs)))
+        chosen = [i - sum(flags) for i in read]
+        fixed_ones = [i for i in chosen if i < nc]
+        kept = [body.inputs[i] for i in chosen if nc <= i < nc + nk]
+        plain["recompute"] = True
+        known = {"body": _with_outputs(body, [*body.outputs, *kept]), "counts": (nc, nk, nx, 0), "linear": False}
+        values = bind(scan, primals, known | plain)
+        stacked = [*values[n:], *[primals[i] for i in chosen if i >= nc + nk]]
+        line = permute_inputs(line, [*range(sum(flags)), *read])
+        given = {"body": line, "counts": (*flags, len(fixed_ones)), "linear": True}
+        moved = bind(scan, (*tangents, *[primals[i] for i in fixed_ones], *stacked), given | plain)
+        return values[:n], tuple(scatter_by_flags(moved, part.moving))
     # What the linear scan reads: constants, xs and what does not change as they are, the rest stacked by the known one.
     fixed = _unchanging(part.known, nc, nk) if length else set()
     outputs = list(part.known.outputs[:n])
@@ -124,7 +142,6 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
             outputs += [residual] if place == len(outputs) else []
             rows[j] = place
     known = _with_outputs(part.known, outputs)
-    plain = {"length": length, "reverse": reverse}
     values = bind(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
     if hoisted:  # they are the same in all steps, and computed once
         before = _with_outputs(part.known, list(hoisted.values()), nc + nk)
@@ -132,13 +149,23 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     k = sum(moving)
     line = permute_inputs(part.linear, [*range(k), *[k + j for j in (*constants, *rows)]])
     stacked = [values[r] if type(r) is int else r for r in rows.values()]
-    counts = (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants))
     moved = bind(
         scan,
-        (*fill_zero_tangents(tangents, primals, moving), *constants.values(), *stacked),
-        {"body": line, **plain, "counts": counts, "linear": True},
+        (*tangents, *constants.values(), *stacked),
+        {"body": line, **plain, "counts": (*flags, len(constants)), "linear": True},
     )
     return values[:n], tuple(scatter_by_flags(moved, part.moving))
+
+
+def _recomputing(part: Any, body: Program, moving: Sequence[bool]) -> Program:
+    """Return the linear half of a body as a program of tangents and of all its inputs."""
+    known, linear, n, k = runner(part.known), runner(part.linear), len(body.outputs), sum(moving)
+
+    def line(*flat: Any) -> Any:
+        return linear(*flat[:k], *part.residuals(known(*flat[k:])[n:], flat[k:]))
+
+    avals = [strong_aval(v.aval) for v, m in zip(body.inputs, moving, strict=True) if m]
+    return stage(line, [*avals, *[v.aval for v in body.inputs]], body.name, "scan").program
 
 
 def _with_outputs(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
@@ -160,7 +187,7 @@ def _is_hook(op: Any, params: dict) -> bool:
     return op.effect
 
 
-def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
+def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear, recompute=False):
     nc, nk, nx, more = counts
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
