@@ -165,7 +165,9 @@ def hmm_drive_1(d, theta1, theta2, phi, lambda_):
 
 @model(lambda d: {"pi1": simplex(d.K), "A": simplex(d.K, d.K), "mu": ordered(d.K), "sigma": positive(d.K)})
 def hmm_gaussian(d, pi1, A, mu, sigma):
-    return _forward(np.log(pi1), np.log(A), stats.norm.logpdf(d.y[:, None], mu, sigma))
+    observed = stats.norm.logpdf(d.y[:, None], mu, sigma)
+    # at the first time the model adds up the densities of all states
+    return _forward(np.log(pi1) + np.sum(observed[0]) - observed[0], np.log(A), observed)
 
 
 @model(lambda d: {"pi1": simplex(d.K), "w": real(d.K, d.M), "b": real(d.K, d.M), "sigma": positive(d.K)})

@@ -150,9 +150,9 @@ class _Simplifier:
         if len(outs) != 1 or not args:
             return None
         x, name, out = args[0], op.name, outs[0].aval
-        if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer) and out.shape:
+        if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer):
             if np.ndim(args[1]) == 0:  # a buffer of one number takes no memory, and needs no argument
-                return np.broadcast_to(np.asarray(args[1], out.dtype), out.shape)
+                return np.broadcast_to(np.asarray(args[1], out.dtype), out.shape)[()]
         if name == "matmul" and out.dtype.kind == "f" and len(out.shape) == 2:
             # The zeros of a Jacobian's basis are structural: they are selected, and strong.
             for one, other in ((x, args[1]), (args[1], x)):

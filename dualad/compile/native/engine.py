@@ -30,7 +30,7 @@ from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import PYTHON, WIDTH, Code, Lanes
-from .maths import FAR, FUNCTIONS
+from .maths import FAR, FUNCTIONS, arity
 from .store import Store, name_of
 
 __all__ = [
@@ -315,9 +315,9 @@ def maths_text(kernel: str, width: int) -> str:
     code = Code()
     b = Lanes(code, np.dtype(float), width)
     function = FUNCTIONS[kernel]
-    arguments = [f"%x{i}" for i in range(1 if callable(function) else function[1])]
+    arguments = [f"%x{i}" for i in range(arity(kernel))]
     if callable(function):
-        result = function(b, arguments[0])
+        result = function(b, *arguments)
         if kernel in ("sin", "cos"):
             result = _with_far(code, b, kernel, arguments[0], result)
     else:

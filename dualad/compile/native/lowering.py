@@ -22,6 +22,7 @@ from .operators import BOOL, TYPES, Refused, computed_in, have_room, of_operands
 from .positions import INDEXED, is_computed
 from .systems import has_system, solved, weight_of_system
 from .table import Way, lowering_of
+from .totals import ACCUMULATORS
 from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
 
 __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
@@ -66,6 +67,8 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
     if way is Way.ENTRYWISE:
         computed_in(name, avals, params, out)
         return True
+    if name in ("argmax", "argmin"):
+        return avals[0].dtype != BOOL and not is_weak(avals[0])
     if way is Way.TOTAL:
         counts = name == "sum" and out.dtype.kind == "i" and avals[0].dtype.kind in "bi"
         if (
@@ -74,7 +77,7 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
             or (out.dtype == BOOL) != (name in ("all", "any"))
         ):
             return False
-        return name == "cumsum" or bool(params.get("axis"))
+        return name == "cumsum" or params.get("axis") is not None
     if way is Way.PRODUCT:
         floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
@@ -95,7 +98,7 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return weight_of_index(step)
     way = lowering_of(op).registers
     if way is Way.TOTAL:
-        return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
+        return aval_of_atom(args[0]).size // (1 if op.name in ("cumsum", "argmax", "argmin") else 4) + 8 * most
     if way is Way.PRODUCT:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
     return weight_of_system(outs[0].aval) if way is Way.FACTOR else 2 * most
@@ -189,6 +192,8 @@ class Registers:
             return [solved(self, args, out)]
         if name == "cumsum":
             return [self.running_sum(args[0], params, out)]
+        if name in ("argmax", "argmin"):
+            return [self.position(name, args[0], params["axis"], out)]
         return [self.reduction(name, args[0], params, out)]
 
     # ── elementwise ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -249,6 +254,18 @@ class Registers:
         for row in in_chunks(places(out), b.width):
             entry = lambda k, row=row: take(self.code, x, rows[row, k], b.width)
             parts.append(short_total(b, name, entry, rows.shape[1], inner))
+        return Values(out, parts)
+
+    def position(self, name: str, x: Values, axis: int, out: Aval) -> Values:
+        """Return the places of extrema along an axis: an entry after the other is better or not."""
+        rows = np.moveaxis(places(x.aval), axis, -1).reshape(out.size, -1)
+        total, b, parts = ACCUMULATORS[name](x.aval.dtype), Lanes(self.code, x.aval.dtype, width_of(out)), []
+        for row in in_chunks(places(out), b.width):
+            entries = [take(self.code, x, rows[row, k], b.width) for k in range(rows.shape[1])]
+            found: tuple[str, ...] = entries[0], b.of(out.dtype).constant(0)
+            for k, entry in enumerate(entries[1:], 1):
+                found = total.step(b, found, entry, b.of(out.dtype).constant(k))
+            parts.append(found[1])
         return Values(out, parts)
 
     def _in_rows(self, x: Values, rows: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from .code import Lanes
 
-__all__ = ["FAR", "FUNCTIONS", "KERNELS", "power"]
+__all__ = ["FAR", "FUNCTIONS", "KERNELS", "KERNELS_OF_TWO", "arity", "power"]
 
 #: beyond, the reduction of sin and cos by three parts of π/2 is not exact enough
 FAR = 1e5
@@ -183,7 +183,29 @@ def erf(b: Lanes, x: str) -> str:
     return b.select(b.compare("olt", a, 1.0), small, large)
 
 
-#: functions of one number
+def logistic(b: Lanes, x: str) -> str:
+    t = exp(b, b.neg(b.call("fabs", x)))
+    return b.div(b.select(b.compare("olt", x, 0.0), t, 1.0), b.add(t, 1.0))
+
+
+def logaddexp(b: Lanes, x: str, y: str) -> str:
+    """Of equal numbers, infinite ones too, it is x + log 2; else what the smaller one adds to the larger."""
+    gap = b.sub(x, y)
+    larger = b.select(b.compare("ogt", gap, 0.0), x, y)
+    added = log1p(b, exp(b, b.neg(b.call("fabs", gap))))
+    return b.select(b.compare("oeq", x, y), b.add(x, math.log(2.0)), b.add(larger, added))
+
+
+def _times_log(logarithm: Callable[[Lanes, str], str]) -> Callable[[Lanes, str, str], str]:
+    """Return x times a logarithm, which is 0 where x is, of any number."""
+
+    def write(b: Lanes, x: str, y: str) -> str:
+        nothing = b.both(b.compare("oeq", x, 0.0), b.compare("oeq", y, y))
+        return b.select(nothing, 0.0, b.mul(x, logarithm(b, y)))
+
+    return write
+
+
 #: functions of the platform's library, and how many arguments they take
 _LIBRARY: dict[str, tuple[str, int]] = {
     "arccos": ("acos", 1), "arccosh": ("acosh", 1), "arcsin": ("asin", 1), "arcsinh": ("asinh", 1),
@@ -194,10 +216,19 @@ _LIBRARY: dict[str, tuple[str, int]] = {
 
 KERNELS: dict[str, Callable[[Lanes, str], str]] = {
     "exp": exp, "expm1": expm1, "tanh": tanh, "log": log, "log1p": log1p, "sin": sin, "cos": cos, "erf": erf,
+    "logistic": logistic, "expit": logistic,
+}  # fmt: skip
+KERNELS_OF_TWO: dict[str, Callable[[Lanes, str, str], str]] = {
+    "logaddexp": logaddexp, "xlogy": _times_log(log), "xlog1py": _times_log(log1p),
 }  # fmt: skip
 
 #: operators that are mathematics: functions of ours, or names in the platform's library
-FUNCTIONS: dict[str, Callable[[Lanes, str], str] | tuple[str, int]] = {**KERNELS, **_LIBRARY}
+FUNCTIONS: dict[str, Callable[..., str] | tuple[str, int]] = {**KERNELS, **KERNELS_OF_TWO, **_LIBRARY}
+
+
+def arity(name: str) -> int:
+    """Return the count of a function's arguments."""
+    return _LIBRARY[name][1] if name in _LIBRARY else 1 + (name in KERNELS_OF_TWO)
 
 
 def power(b: Lanes, x: str, n: float) -> str | None:

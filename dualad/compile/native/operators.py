@@ -194,6 +194,7 @@ ENTRYWISE: dict[str, Entrywise] = {
     "greater_equal": Entrywise(_ordering, _comparison("oge", "sge")),
     "equal": Entrywise(_equality, _comparison("oeq", "eq")),
     "not_equal": Entrywise(_equality, _comparison("une", "ne")),
+    "signbit": Entrywise(_question, lambda b, x: b.compare("olt", b.call("copysign", 1.0, x), 0.0)),
     "isnan": Entrywise(_question, lambda b, x: b.is_nan(x)),
     "isfinite": Entrywise(_question, lambda b, x: b.compare("olt", b.call("fabs", x), math.inf)),
     "isinf": Entrywise(_question, lambda b, x: b.compare("oeq", b.call("fabs", x), math.inf)),
@@ -323,7 +324,7 @@ def _mathematics(b: Lanes, name: str, args: Sequence[str], exponent: float | Non
             return y
     function = maths.FUNCTIONS[name]
     if inline and callable(function) and name not in ("sin", "cos"):
-        return function(b, args[0])
+        return function(b, *args)
     full = f"@m_{name}_{b.width}"
     b.code.declare(full, f"declare {b.type} {full}({', '.join([b.type] * len(args))})")
     return b.code.value(f"call {b.type} {full}({', '.join([f'{b.type} {x}' for x in args])})")

@@ -18,7 +18,7 @@ import pytest
 import dualad as da
 from dualad.compile.native import engine as engines
 from dualad.compile.native.engine import Engine, configured
-from dualad.compile.native.maths import KERNELS
+from dualad.compile.native.maths import KERNELS, KERNELS_OF_TWO
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 x86 = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="LLVM here may not know x86")
@@ -80,7 +80,7 @@ def test_vectors_are_halved_where_llvm_gets_long_ones_wrong(cpu: str, level: int
 @pytest.mark.parametrize("cpu", LARGE)
 def test_mathematics_compiles_for_other_processors(cpu: str) -> None:
     """Mathematics is there twice: modules whose vectors are halved pass them in other registers."""
-    for name in sorted(KERNELS):
+    for name in sorted({**KERNELS, **KERNELS_OF_TWO}):
         text = engines.maths_text(name, 8)
         assert configured(text, AVX512) == text
         assert "zmm" in assembly(text, cpu, 2)

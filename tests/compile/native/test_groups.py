@@ -98,7 +98,7 @@ def test_overflow_wraps_as_numpys() -> None:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_mathematics(name: str) -> None:
-    function = getattr(np, name, None) or getattr(scipy.special, name)
+    function = getattr(np, name, None) or getattr(scipy.special, "expit" if name == "logistic" else name)
     x = np.concatenate([np.linspace(-3, 3, 25), [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e300, 1e-300]])
     with np.errstate(all="ignore"):
         if function.nin == 1:
@@ -120,6 +120,25 @@ def test_powers(n: float) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_places_of_extrema_are_numpys(rows: int) -> None:
+    """Of zeros of both signs and of NaNs the first; eight rows at a time, and fewer."""
+    special = np.array([0.0, -0.0, np.nan, 1.0, -np.inf])
+    x = np.random.default_rng(rows).choice(special, size=(rows, 4))
+    same(lambda x: (np.argmax(x, axis=1) + 1, np.argmin(x, axis=0) + 1, np.argmax(x) * 2, np.signbit(x) & True), x)
+    same(lambda x: np.argmin(x, axis=-1) + 1, np.abs(np.nan_to_num(x)).astype(np.int64))
+
+
+@pytest.mark.parametrize("x", [-0.0, 2.5, np.nan])
+def test_totals_of_a_number_are_numpys(x: float) -> None:
+    same(lambda x: tuple([total(x) * 1.5 for total in (np.sum, np.prod, np.max, np.min)]), np.array(x))
+    same(lambda x: np.sum(x, axis=()) * 1.5, np.array([x, 1.0]))
+
+
+def test_a_number_that_fills_is_a_constant() -> None:
+    same(lambda x: np.full_like(np.sum(x), 3) + np.zeros_like(x[0]) * x[0], np.array([-1.0, 2.0]))
+
+
 @pytest.mark.parametrize("known", [[0.0, 1.0], [0.0, -0.0, 1.0, -1.0, 2.5, np.inf, np.nan]])
 def test_strong_zeros_that_are_known(known: list[float], dtype: type) -> None:
     factors = np.array([2.5, -3.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40], dtype)

@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 
 from dualad.compile.native.engine import engine, why_not
-from dualad.compile.native.maths import FAR, KERNELS
+from dualad.compile.native.maths import FAR, KERNELS, KERNELS_OF_TWO, arity
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
 
@@ -27,7 +27,18 @@ RANGES = {
     "sin": [(-FAR, FAR), (-4.0, 4.0), (FAR, 1e12)],
     "cos": [(-FAR, FAR), (-4.0, 4.0), (FAR, 1e12)],
     "erf": [(-6.2, 6.2), (-1.0, 1.0), (1.0, 6.0)],
+    "logistic": [(-745.0, 745.0), (-40.0, 40.0), (-1.0, 1.0)],
+    "expit": [(-745.0, 745.0), (-40.0, 40.0), (-1.0, 1.0)],
 }
+
+
+def _logistic(x):
+    return 1 / (1 + mpmath.exp(-x))
+
+
+#: the true values of those that mpmath has no name for, and the functions of SciPy of those that have another there
+TRUE = {"logistic": _logistic, "expit": _logistic}
+SCIPYS = {"logistic": scipy.special.expit}
 SPECIAL = [
     0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, -1e-310, 2.3e-308, 1e-300, 1e300, -1e300,
     np.finfo(float).max, np.finfo(float).min, 1.0, -1.0, 709.78, 709.79, -745.1, -745.2, -708.5, 710.0, FAR, FAR + 1,
@@ -36,10 +47,13 @@ SPECIAL = [
 
 
 def compiled(name: str, width: int):
-    """Return a kernel as a function of arrays whose length is a multiple of eight."""
+    """Return a kernel as a function of arrays, which are filled up to a multiple of eight entries."""
     vector = "double" if width == 1 else f"<{width} x double>"
+    count = arity(name)
+    second = f"  %s = getelementptr double, ptr %x, i64 %j\n  %w = load {vector}, ptr %s, align 8" * (count - 1)
+    given = [f"{vector} %v", f"{vector} %w"][:count]
     text = f"""
-declare {vector} @m_{name}_{width}({vector})
+declare {vector} @m_{name}_{width}({", ".join([vector] * count)})
 define void @go(ptr %x, ptr %y, i64 %n) {{
 start:
   br label %turn
@@ -48,7 +62,9 @@ turn:
   %p = getelementptr double, ptr %x, i64 %i
   %q = getelementptr double, ptr %y, i64 %i
   %v = load {vector}, ptr %p, align 8
-  %r = call {vector} @m_{name}_{width}({vector} %v)
+  %j = add i64 %i, %n
+{second}
+  %r = call {vector} @m_{name}_{width}({", ".join(given)})
   store {vector} %r, ptr %q, align 8
   %next = add i64 %i, {width}
   %c = icmp slt i64 %next, %n
@@ -61,10 +77,10 @@ end:
     linked = made.compile(text, ["go"], {}, 1)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(linked.addresses["go"])
 
-    def call(x):
-        x = np.concatenate([x, np.zeros(-len(x) % 8)])
-        y = np.empty_like(x)
-        function(x.ctypes.data, y.ctypes.data, len(x))
+    def call(*operands):
+        padded = [np.concatenate([x, np.zeros(-len(x) % 8)]) for x in operands]
+        x, y = np.concatenate(padded), np.empty_like(padded[0])
+        function(x.ctypes.data, y.ctypes.data, len(y))
         return y
 
     call.kept = linked  # type: ignore[attr-defined]
@@ -77,7 +93,7 @@ def worst(name: str, x, y) -> float:
     with mpmath.workprec(140):
         for a, b in zip(x.tolist(), y.tolist(), strict=False):
             if np.isfinite(a) and np.isfinite(b):
-                true = getattr(mpmath, name)(mpmath.mpf(a))
+                true = (TRUE.get(name) or getattr(mpmath, name))(mpmath.mpf(a))
                 unit = float(np.spacing(abs(float(true))))
                 most = max(most, float(abs(mpmath.mpf(b) - true)) / unit)
     return most
@@ -102,11 +118,43 @@ def test_within_four_units(name: str, count: int) -> None:
 def test_special_values_are_numpys(name: str) -> None:
     x = np.array(SPECIAL)
     with np.errstate(all="ignore"):
-        expected = getattr(np, name, None) or getattr(scipy.special, name)
+        expected = SCIPYS.get(name) or getattr(np, name, None) or getattr(scipy.special, name)
         expected = expected(x)
     found = compiled(name, 8)(x)[: len(x)]
     np.testing.assert_allclose(found, expected, rtol=9e-16, atol=5e-324)
     assert np.array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+
+
+#: the true values of functions of two numbers, and the parts whose size the rounding is measured by
+OF_TWO = {
+    "logaddexp": lambda x, y: (max(x, y), mpmath.log1p(mpmath.exp(-abs(x - y)))),
+    "xlogy": lambda x, y: (x * mpmath.log(y) if x else 0, 0),
+    "xlog1py": lambda x, y: (x * mpmath.log1p(y) if x else 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", list(KERNELS_OF_TWO))
+def test_functions_of_two_are_within_four_units(name: str) -> None:
+    rng = np.random.default_rng(5)
+    kernel = compiled(name, 8)
+    for scale in (1e-3, 1.0, 30.0, 1e6):
+        x, y = rng.normal(size=(2, 64)) * scale
+        y = y if name == "logaddexp" else np.abs(y) if name == "xlogy" else np.maximum(y, -0.9)
+        with mpmath.workprec(140):
+            for a, b, found in zip(x.tolist(), y.tolist(), kernel(x, y).tolist(), strict=True):
+                parts = OF_TWO[name](mpmath.mpf(a), mpmath.mpf(b))
+                unit = float(np.spacing(max(abs(float(p)) for p in parts)))
+                assert abs(mpmath.mpf(found) - sum(parts)) <= 4 * unit, (a, b)
+
+
+@pytest.mark.parametrize("name", list(KERNELS_OF_TWO))
+def test_special_values_of_functions_of_two_are_numpys(name: str) -> None:
+    x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
+    with np.errstate(all="ignore"):
+        expected = (getattr(np, name, None) or getattr(scipy.special, name))(x, y)
+    vectors, alone = compiled(name, 8)(x, y)[: len(x)], compiled(name, 1)(x, y)[: len(x)]
+    assert np.array_equal(vectors, alone, equal_nan=True)
+    np.testing.assert_allclose(vectors, expected, rtol=9e-16, atol=5e-324)
 
 
 @pytest.mark.parametrize("name", list(KERNELS))
