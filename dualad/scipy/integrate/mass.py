@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from ...control.control_flow import while_loop
 from ...control.implicit import custom_root
 from ...control.linear_solve import cast
-from ...core.aval import aval_of
+from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer
@@ -139,6 +139,7 @@ def consistent(problem: Problem, t0: Any, y0: Any, parameters: Sequence) -> Any:
 
 def _start(t0: Any, y0: Any, *parameters: Any, call: Problem) -> np.ndarray:
     """Solve M (y − y₀) = 0 and P f(t₀, y) = 0, by machine code where that is easy."""
+    y0 = np.asarray(y0, float)
     with contextlib.suppress(np.linalg.LinAlgError):
         found, change, condition = compiled(call, "near", functools.partial(_near, call), [t0, y0, *parameters])
         if change <= _CLOSE and condition <= _EASY:
@@ -178,7 +179,7 @@ def _search(call: Problem, t0: Any, y0: Any, parameters: Sequence) -> np.ndarray
         f, jacobian = compiled(call, "start", both, [t0, y, *parameters])
         return beside @ f, beside @ jacobian
 
-    y = np.array(y0, float)
+    y = y0
     g, slopes = evaluate(y)
     if not (np.isfinite(g).all() and np.isfinite(slopes).all()):
         raise _failed(s, t0, y0, g, "the right-hand side, or its Jacobian, is not finite there")
@@ -259,7 +260,7 @@ def _sample() -> tuple:
 start = Primitive(
     "ivp_start",
     impl=_start,
-    abstract_eval=lambda t0, y0, *parameters, call: y0,
+    abstract_eval=lambda t0, y0, *parameters, call: Aval(y0.shape, np.dtype(float)),
     jvp=None,
     samples=lambda: [_sample()],
     raises=True,
