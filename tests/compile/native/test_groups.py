@@ -119,14 +119,13 @@ def test_powers(n: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-15, atol=5e-324)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", [1, 5, 40])
 def test_places_of_extrema_are_numpys(rows: int) -> None:
     """Of zeros of both signs and of NaNs the first; eight rows at a time, and fewer."""
     special = np.array([0.0, -0.0, np.nan, 1.0, -np.inf])
     x = np.random.default_rng(rows).choice(special, size=(rows, 4))
     same(lambda x: (np.argmax(x, axis=1) + 1, np.argmin(x, axis=0) + 1, np.argmax(x) * 2, np.signbit(x) & True), x)
-    same(lambda x: np.argmin(x, axis=-1) + 1, np.abs(np.nan_to_num(x)).astype(np.int64))
+    same(lambda x: np.argmin(x, axis=-1) + 1, np.arange(4 * rows).reshape(rows, 4) % 3)
 
 
 @pytest.mark.parametrize("x", [-0.0, 2.5, np.nan])
@@ -139,6 +138,7 @@ def test_a_number_that_fills_is_a_constant() -> None:
     same(lambda x: np.full_like(np.sum(x), 3) + np.zeros_like(x[0]) * x[0], np.array([-1.0, 2.0]))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("known", [[0.0, 1.0], [0.0, -0.0, 1.0, -1.0, 2.5, np.inf, np.nan]])
 def test_strong_zeros_that_are_known(known: list[float], dtype: type) -> None:
     factors = np.array([2.5, -3.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40], dtype)
