@@ -226,6 +226,48 @@ def test_a_gradient_that_is_there_is_taken(method) -> None:
     assert np.allclose(optimize.minimize(plain, np.zeros(2), **given, method=method).x, 1, atol=1e-5)
 
 
+def test_derivatives_of_constraints_that_are_there_are_taken(method) -> None:
+    calls = set()
+
+    def opaque(name, f):
+        def function(*at):
+            calls.add(name)
+            return f(*[np.asarray(x, float) for x in at])  # of which no tensor knows
+
+        return function
+
+    ball = scipy.optimize.NonlinearConstraint(
+        opaque("c", lambda x: np.array([x @ x, x[0] * x[2]])), [-np.inf, 0.1], [2.0, 9.0],
+        jac=opaque("jac", lambda x: np.array([2 * x, [x[2], 0, x[0]]])),
+        hess=opaque("hess", lambda x, v: ss.csr_array(2 * v[0] * np.eye(3) + v[1] * np.fliplr(np.diag([1.0, 0, 1])))),
+    )  # fmt: skip
+    line = {"type": "eq", "fun": opaque("l", lambda x: np.array([x[0] - 2 * x[1]])),
+            "jac": opaque("l'", lambda x: ss.csr_array([[1.0, -2.0, 0.0]]))}  # fmt: skip
+    cost = lambda x: np.sum((x - 2) ** 2) + x[1] ** 3
+    known = {
+        "jac": opaque("g", lambda x: 2 * (x - 2) + [0, 3 * x[1] ** 2, 0]),
+        "hess": opaque("h", lambda x: np.diag([2.0, 2 + 6 * x[1], 2.0])),
+    }
+    ours = scipy.optimize.NonlinearConstraint(lambda x: x[0] ** 2 + x[1], -np.inf, 1.0)
+    plain = [
+        {"type": "eq", "fun": lambda x: x[0] - 2 * x[1]},
+        scipy.optimize.NonlinearConstraint(lambda x: np.stack([x @ x, x[0] * x[2]]), [-np.inf, 0.1], [2.0, 9.0]),
+    ]
+    best = optimize.minimize(cost, np.ones(3), constraints=[*plain, ours], method=method, tol=1e-10)
+    line |= {"fun": lambda x: x[0] - 2 * x[1]}  # without a second derivative of its own it has to be known
+    out = optimize.minimize(
+        opaque("f", cost), np.ones(3), constraints=[line, ball, ours], method=method, tol=1e-10, **known
+    )
+    assert calls >= {"f", "g", "h", "c", "jac", "hess", "l'"}
+    np.testing.assert_allclose(out.x, best.x, atol=1e-6)
+    np.testing.assert_allclose(out.multipliers, best.multipliers, atol=1e-4)
+    moving = scipy.optimize.NonlinearConstraint(
+        lambda x: (x - 1) ** 2, 0.1, 9, jac=lambda x: ss.csr_array(np.diag(2 * (x - 1)))
+    )
+    with pytest.raises(SparsityError, match="other entries than at the start"):
+        optimize.minimize(cost, np.array([1.0, 1.5, 1.5]), constraints=moving, method=method)
+
+
 def test_the_callback_follows_and_stops(method) -> None:
     seen: list = []
     optimize.minimize(**HS71, method=method, callback=lambda xk: seen.append(xk))

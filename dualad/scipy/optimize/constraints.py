@@ -16,10 +16,10 @@ import scipy.sparse as ss
 from ...core.tracer import tracer_in
 from ...errors import ArgumentError
 from ...surface.arguments import operand
-from ..closures import Inputs
+from ..closures import Closed, Inputs
 from ..mirror import as_args
 from .problem import SolverCall
-from .stationary import Constraints, Limits
+from .stationary import Constraints, Limits, Part
 
 __all__ = ["Bounds", "LinearConstraint", "bounds_of", "box_of", "constraints_of", "floating"]
 
@@ -164,7 +164,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
             return so.LinearConstraint(matrix.toarray() if ss.issparse(matrix) else matrix, low, high, c.keep_feasible)
 
         times, size = lambda x, values: fill(values)[0] @ x, np.shape(A)[0]
-        apart = lambda values: [(size, None, fill(values)[0])]
+        apart = lambda values: [Part(size, None, fill(values)[0])]
         return Constraints(size, times, lambda values: fill(values)[1:], linear, apart)
     if not isinstance(c, so.NonlinearConstraint):
         raise ArgumentError(
@@ -188,7 +188,8 @@ def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
         )  # fmt: skip
 
-    return Constraints(size, value, fill, plain, lambda values: [(size, *closed.apart(values))])
+    apart = lambda values: [Part(size, *closed.apart(values), jac=_filled(own, values), hess=_filled(hess, values))]
+    return Constraints(size, value, fill, plain, apart)
 
 
 def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
@@ -203,8 +204,12 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
             out["jac"] = call.derivative(c["jac"], own, values, lambda: call.jacobian_of(lambda x: value(x, values)))
         return out
 
-    apart = lambda values: [(size, *closed.apart(values))]
+    apart = lambda values: [Part(size, *closed.apart(values), jac=_filled(own, values))]
     return Constraints(size, value, lambda values: (0.0, high), plain, apart)
+
+
+def _filled(f: Closed | None, values: Sequence) -> Callable | None:
+    return None if f is None else lambda *x: f(values, *x)
 
 
 def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any, Callable, int]:

@@ -22,9 +22,9 @@ import numpy as np
 import scipy.optimize as so
 
 from ...errors import ArgumentError, SparsityError
-from .nonlinear import Matrix, Rows, model_of
+from .nonlinear import Curvature, Rows, model_of
 from .problem import SolverCall
-from .stationary import Constraints, Limits
+from .stationary import Constraints, Limits, Part
 
 __all__ = ["SOLVERS", "solve_by"]
 
@@ -74,7 +74,7 @@ class _Callbacks(SimpleNamespace):
 
         setattr(self, name, function)
 
-    def fill(self, name: str, matrix: Matrix | Rows, entries: Callable) -> None:
+    def fill(self, name: str, matrix: Curvature | Rows, entries: Callable) -> None:
         """Let the solver fill a sparse matrix."""
 
         def values(x: np.ndarray, *more: Any) -> Any:
@@ -119,8 +119,10 @@ def solve_by(
     quasi = isinstance(call.hess, so.HessianUpdateStrategy)
     options.setdefault("hessian_approximation", "limited-memory" if quasi else "exact")
     parts = [] if held is None else held.apart(values)
-    curved = [(f, args) for _, f, args in parts if f is not None]
-    model, numbers = model_of(call.where, call.pair is not None, [call.own_fun.apart(values), *curved], x0)
+    second = call.own_hess and (lambda x: call.own_hess(values, x))
+    objective = Part(1, *call.own_fun.apart(values), hess=second)
+    curved = [p for p in parts if p.function is not None]
+    model, numbers = model_of(call.where, call.pair is not None, [objective, *curved], x0)
     back = _Callbacks(call, callback)
     given = call.own_jac or call.pair
     own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
@@ -130,17 +132,16 @@ def solve_by(
     back.add("objective", lambda x: float(model.value(x, *numbers)), np.nan)
     back.add("gradient", lambda x: np.reshape(slope(x), (n,)), np.full(n, np.nan))
     limits: dict[str, Any] = {}
-    rows = np.zeros(0, int)
     if m:
         assert held is not None
-        c = Rows(model, parts, x0, numbers)
+        c = Rows(model, parts, x0, numbers, call.where)
         back.add("constraints", c.values, np.full(m, np.nan))
         back.fill("jacobian", c, c.entries)
         low, high = held.limits(values)
-        limits, rows = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}, c.curved
+        limits = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}
     if options["hessian_approximation"] == "exact":
-        H = model.matrix("hessian", x0, np.ones(len(rows)), 1.0, *numbers)
-        back.fill("hessian", H, lambda x, multipliers, factor: H.data(x, multipliers[rows], factor, *numbers))
+        H = Curvature(model, objective, parts, x0, numbers, call.where)
+        back.fill("hessian", H, H.entries)
     low, high = (np.full(n, -np.inf), np.full(n, np.inf)) if box.limits is None else box.limits(values)
     limits |= {"lb": np.array(low, float), "ub": np.array(high, float)}
     problem = package.Problem(n=n, m=m, problem_obj=back, **limits)

@@ -24,7 +24,7 @@ from .ipopt import SOLVERS, solve_by
 from .native import is_wanted
 from .nonlinear import model_of, one_number
 from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, is_jitted, solves, start_of
-from .stationary import Constraints, Limits, Native, optimum
+from .stationary import Constraints, Limits, Native, Part, optimum
 
 __all__ = [
     "Objective", "basinhopping", "differential_evolution", "dual_annealing", "middle_of", "minimize", "minimize_scalar",
@@ -76,7 +76,9 @@ class Objective(SolverCall):
         value = lambda x: self.value(x, inputs)
         fun = lambda x, *_: value(x)
         if is_own(self.jac) and (self.start.size > DENSE or self.is_jitted):
-            model, numbers = model_of(self.where, self.pair is not None, [self.own_fun.apart(inputs)], self.start)
+            model, numbers = model_of(
+                self.where, self.pair is not None, [Part(1, *self.own_fun.apart(inputs))], self.start
+            )
             fun = lambda x, *_: model.value_and_gradient(x, *numbers)
         elif is_own(self.jac):
             fun = value_and_grad(value)

@@ -19,13 +19,14 @@ import scipy.sparse as ss
 from ...base.tree import is_array
 from ...core.above import ABOVE
 from ...core.aval import aval_of, is_inexact
-from ...errors import PerformanceNote, ShapeError
+from ...errors import PerformanceNote, ShapeError, SparsityError
 from ...guards.places import same
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from .problem import compiled, compiled_later
+from .stationary import Part
 
-__all__ = ["Matrix", "Model", "Rows", "model_of", "one_number"]
+__all__ = ["Curvature", "Matrix", "Model", "Rows", "model_of", "one_number"]
 
 #: problems whose compiled functions are kept: those that were solved last
 _KEPT = 8
@@ -56,11 +57,14 @@ class Model:
     """Functions of (x, *numbers) that are made of users' functions and their arguments, compiled at such a point.
 
     ``functions`` are the objective, which returns a pair if ``pair``, and those of the constraints; ``given`` are the
-    arguments of each. If not ``opened``, the numbers among those are constants as well.
+    arguments of each, and ``known`` are pairs: whether its first and its second derivative are users'. If not
+    ``opened``, the numbers among the arguments are constants as well.
     """
 
-    def __init__(self, where: str, functions: list, pair: bool, given: list, x: Any, opened: bool) -> None:
-        self.functions, self.pair, self.opened = functions, pair, opened
+    def __init__(
+        self, where: str, functions: list, pair: bool, given: list, known: list, x: Any, opened: bool
+    ) -> None:  # fmt: skip
+        self.functions, self.pair, self.known, self.opened = functions, pair, known, opened
         #: which arguments are inputs: of which function, and which of its
         self.places = places = [
             (k, i) for k, args in enumerate(given) for i, v in enumerate(args) if opened and _is_number(v)
@@ -79,12 +83,19 @@ class Model:
             out = called(0, x, numbers)
             return one_number(out[0] if pair else out, where)
 
-        def held(x: Any, *numbers: Any) -> Any:
-            return np.concatenate([np.reshape(operand(called(k, x, numbers)), (-1,)) for k in range(1, len(functions))])
+        def holding(order: int) -> Callable:
+            ours = [k for k in range(1, len(functions)) if not (order and known[k][order - 1])]
+
+            def held(x: Any, *numbers: Any) -> Any:
+                return np.concatenate([np.reshape(operand(called(k, x, numbers)), (-1,)) for k in ours])
+
+            return held
+
+        held, bent = holding(0), holding(2)
 
         def lagrangian(x: Any, multipliers: Any, factor: Any, *numbers: Any) -> Any:
-            out = factor * value(x, *numbers)
-            return out + np.sum(multipliers * held(x, *numbers)) if len(functions) > 1 else out
+            out = 0.0 if known[0][1] else factor * value(x, *numbers)
+            return out + np.sum(multipliers * bent(x, *numbers)) if len(multipliers) else out
 
         value.__name__ = getattr(functions[0], "__name__", "objective")
         at = x, *self.numbers(given)
@@ -94,17 +105,17 @@ class Model:
         self.is_plain = self.value is value or (self.held is held and len(functions) > 1)
         self.gradient, self.value_and_gradient = compiled_later(grad(value)), compiled_later(value_and_grad(value))
         self._derivatives = {
-            "jacobian": ABOVE.sparse_jacobian(held), "hessian": ABOVE.sparse_hessian(lagrangian, triangle="lower")
+            "jacobian": ABOVE.sparse_jacobian(holding(1)), "hessian": ABOVE.sparse_hessian(lagrangian, triangle="lower")
         }  # fmt: skip
 
     def numbers(self, given: list) -> list:
         """Return the numbers among arguments."""
         return [given[k][i] for k, i in self.places]
 
-    def fits(self, functions: list, pair: bool, given: list, x: Any) -> bool:
+    def fits(self, functions: list, pair: bool, given: list, known: list, x: Any) -> bool:
         """Whether this is the model of these functions and arguments."""
         return (
-            (pair, len(functions)) == (self.pair, len(self.functions))
+            (pair, known) == (self.pair, self.known)
             and all(
                 [f is g or (type(f) is MethodType and f == g) for f, g in zip(functions, self.functions, strict=True)]
             )
@@ -138,37 +149,80 @@ def _form(v: Any, opened: bool) -> Any:
     return form if opened and _is_number(v) else (*form, type(v).__name__, np.asarray(v).tobytes())
 
 
-def model_of(where: str, pair: bool, parts: list[tuple[Callable, tuple]], x: Any) -> tuple[Model, list]:
-    """Return the model of an objective and constraints, each with its arguments, and the numbers to call it with."""
-    functions, given = [f for f, _ in parts], [args for _, args in parts]
-    model = next((m for m in _models if m.fits(functions, pair, given, x)), None)
+def model_of(where: str, pair: bool, parts: list[Part], x: Any) -> tuple[Model, list]:
+    """Return the model of an objective and constraints, and the numbers to call it with."""
+    functions, given = [p.function for p in parts], [p.given for p in parts]
+    known = [(p.jac is not None, p.hess is not None) for p in parts]
+    model = next((m for m in _models if m.fits(functions, pair, given, known, x)), None)
     if model is None:
-        model = Model(where, functions, pair, given, x, opened=True)
+        model = Model(where, functions, pair, given, known, x, opened=True)
         if model.is_plain and model.places:  # it may branch on one of the numbers
-            model = Model(where, functions, pair, given, x, opened=False)
+            model = Model(where, functions, pair, given, known, x, opened=False)
         _models[:] = [model, *_models][:_KEPT]
     return model, model.numbers(given)
 
 
-class Rows:
-    """Constraints in their order, linear ones as matrices; ``parts`` are those of ``Constraints.apart``."""
+class _Users:
+    """A user's matrix: the entries of a sparse one where it has them first, and all of a dense one.
 
-    def __init__(self, model: Model, parts: list, x: Any, numbers: list) -> None:
-        ends = np.cumsum([0, *[size for size, _, _ in parts]])
-        rows = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
-        linear = [f is None for _, f, _ in parts]
+    Of a ``symmetric`` one they are those of the lower triangle.
+    """
+
+    def __init__(self, f: Callable, where: str, symmetric: bool, *at: Any) -> None:
+        self._f, self._where, self._symmetric = f, where, symmetric
+        self._first = M = self._matrix(*at)
+        if ss.issparse(M):
+            found = M.tocoo()
+            self.rows, self.columns = found.row, found.col
+        else:
+            keep = np.tril(np.ones(M.shape, bool)) if symmetric else np.ones(M.shape, bool)
+            self.rows, self.columns = np.nonzero(keep)
+
+    def _matrix(self, *at: Any) -> Any:
+        M = self._f(*at)
+        if ss.issparse(M):
+            M = (ss.tril(M) if self._symmetric else M).tocsr()
+            M.sum_duplicates()
+            return M
+        if not isinstance(M, np.ndarray) and hasattr(M, "matvec"):  # a LinearOperator
+            M = M @ np.eye(at[0].size)
+        return np.atleast_2d(np.asarray(M, float))
+
+    def data(self, *at: Any) -> Any:
+        """Return the entries."""
+        M, first = self._matrix(*at), self._first
+        if not ss.issparse(M):
+            return M[self.rows, self.columns]
+        if np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices, first.indices):
+            return M.data
+        raise SparsityError(
+            f"{self._where}: a sparse matrix of yours has other entries than at the start.",
+            "the solver is told once where entries are",
+            "store the zeros among them too, or return a dense matrix",
+        )
+
+
+class Rows:
+    """Constraints in their order, and the entries of their Jacobian: ours, users' matrices, those of linear ones."""
+
+    def __init__(self, model: Model, parts: list[Part], x: Any, numbers: list, where: str) -> None:
+        rows = _rows_of(parts)
+        is_linear = [p.function is None for p in parts]
         #: the places of the functions' results
-        self.curved = np.concatenate([np.zeros(0, int), *itertools.compress(rows, [not x for x in linear])])
-        self._straight = np.setdiff1d(np.arange(ends[-1]), self.curved)
-        matrices = [ss.csr_array(A) for _, f, A in parts if f is None]
+        self.curved = _joined(rows, [not x for x in is_linear])
+        self._straight = _joined(rows, is_linear)
+        matrices = [ss.csr_array(p.given) for p in parts if p.function is None]
         self._A = ss.vstack([ss.csr_array((0, x.size)), *matrices], format="csr")
         A = self._A.tocoo()
         self._model, self._numbers = model, numbers
-        self._bent = model.matrix("jacobian", x, *numbers) if len(self.curved) else None
-        self.rows, self.columns = self._straight[A.row], A.col
-        if self._bent is not None:
-            self.rows = np.concatenate([self.curved[self._bent.rows], self.rows])
-            self.columns = np.concatenate([self._bent.columns, self.columns])
+        bent = _joined(rows, [p.function is not None and p.jac is None for p in parts])
+        self._bent = model.matrix("jacobian", x, *numbers) if len(bent) else None
+        users = [(r, _Users(p.jac, where, False, x)) for r, p in zip(rows, parts, strict=True) if p.jac is not None]
+        self._users = [u for _, u in users]
+        made = [(bent, self._bent)] if self._bent is not None else []
+        made += users
+        self.rows = np.concatenate([*[r[m.rows] for r, m in made], self._straight[A.row]])
+        self.columns = np.concatenate([*[m.columns for _, m in made], A.col])
 
     def values(self, x: Any) -> Any:
         """Return c(x)."""
@@ -181,7 +235,44 @@ class Rows:
 
     def entries(self, x: Any) -> Any:
         """Return the entries of the Jacobian."""
-        if self._bent is None:
-            return self._A.data
-        found = self._bent.data(x, *self._numbers)
-        return np.concatenate([found, self._A.data]) if len(self._straight) else found
+        found = [] if self._bent is None else [self._bent.data(x, *self._numbers)]
+        found += [u.data(x) for u in self._users]
+        if len(self._straight):
+            found.append(self._A.data)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+class Curvature:
+    """The lower triangle of the Hessian of σ f + Σ μᵢ cᵢ: ours, and users' matrices beside it."""
+
+    def __init__(self, model: Model, objective: Part, parts: list[Part], x: Any, numbers: list, where: str) -> None:
+        rows = _rows_of(parts)
+        self._bent = _joined(rows, [p.function is not None and p.hess is None for p in parts])
+        self._numbers, self._ours = numbers, None
+        if objective.hess is None or len(self._bent):
+            self._ours = model.matrix("hessian", x, np.ones(len(self._bent)), 1.0, *numbers)
+        self._first = None if objective.hess is None else _Users(objective.hess, where, True, x)
+        self._users = [
+            (r, _Users(p.hess, where, True, x, np.ones(len(r))))
+            for r, p in zip(rows, parts, strict=True) if p.hess is not None
+        ]  # fmt: skip
+        made = [m for m in (self._ours, self._first, *[u for _, u in self._users]) if m is not None]
+        self.rows, self.columns = [np.concatenate([getattr(m, side) for m in made]) for side in ("rows", "columns")]
+
+    def entries(self, x: Any, multipliers: Any, factor: Any) -> Any:
+        """Return the entries."""
+        found = [] if self._ours is None else [self._ours.data(x, multipliers[self._bent], factor, *self._numbers)]
+        if self._first is not None:
+            found.append(factor * self._first.data(x))
+        found += [u.data(x, multipliers[r]) for r, u in self._users]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _rows_of(parts: list[Part]) -> list:
+    """Return the places of each constraint among all."""
+    ends = np.cumsum([0, *[p.size for p in parts]])
+    return [np.arange(a, b) for a, b in itertools.pairwise(ends)]
+
+
+def _joined(rows: list, chosen: list) -> Any:
+    return np.concatenate([np.zeros(0, int), *itertools.compress(rows, chosen)])

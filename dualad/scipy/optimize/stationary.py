@@ -34,7 +34,7 @@ from .interior import Program
 from .native import Machine, counts_of, searched
 from .problem import COUNTS, DENSE, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, warn
 
-__all__ = ["Constraints", "Limits", "Native", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
+__all__ = ["Constraints", "Limits", "Native", "Optimum", "Part", "Stationary", "forces_of", "optimum", "values_in"]
 
 #: the residuals before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
@@ -63,15 +63,24 @@ class Constraints(NamedTuple):
     """Constraints ``low ≤ c(x) ≤ high``, one or all of them, in one vector of ``size`` numbers.
 
     ``value(x, inputs)`` returns c, ``limits(inputs)`` the pair of low and high, and ``plain(inputs, call)`` what SciPy
-    is given of them, where it takes constraints. ``apart(inputs)`` lists what they are made of: (size, function, its
-    arguments), and (size, None, matrix) of linear ones.
+    is given of them, where it takes constraints. ``apart(inputs)`` lists what they are made of.
     """
 
     size: int
     value: Callable[[Any, Sequence], Any]
     limits: Callable[[Sequence], tuple[Any, Any]]
     plain: Callable[[Sequence, SolverCall], Any] | None = None
-    apart: Callable[[Sequence], list[tuple]] = lambda inputs: []
+    apart: Callable[[Sequence], list[Part]] = lambda inputs: []
+
+
+class Part(NamedTuple):
+    """One of several constraints: a function and its arguments, with derivatives if a user gave some; or a matrix."""
+
+    size: int
+    function: Callable | None
+    given: Any
+    jac: Callable | None = None
+    hess: Callable | None = None
 
 
 class Optimum(NamedTuple):
