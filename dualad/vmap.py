@@ -25,6 +25,7 @@ from .boundary.transformed import Transformed, transform
 from .core.above import ABOVE
 from .core.axes import Lanes, check_new, rename
 from .core.contexts import active
+from .core.tracer import Tracer
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -37,7 +38,7 @@ from .errors import (
     UnsupportedError,
     noted,
 )
-from .memory.memory import pin
+from .memory.memory import pin, unshared
 from .ops.kinds import known_value, repeat_lanes
 from .ops.scans import equal_or_both_nan
 from .surface.leaves import as_primal, output_leaves, plain_leaf
@@ -430,7 +431,7 @@ def _out(x, axis, size: int, name: str):
                 "give it an axis such as out_axes=0, or reduce it in the function",
             )
         return x.value
-    value = repeat_lanes(x.value, size) if isinstance(x, _Same) else x
+    value = _repeated(x.value, size) if isinstance(x, _Same) else x
     ndim = len(value.shape)
     if not -ndim <= axis < ndim:
         raise ArgumentError(
@@ -440,6 +441,12 @@ def _out(x, axis, size: int, name: str):
         )
     (value,) = own_results([value])
     return np.moveaxis(value, 0, axis) if axis % ndim else value
+
+
+def _repeated(x, size: int):
+    """Return what all lanes have, once for each; of a tensor no view that is read-only: it is a result like others."""
+    value = repeat_lanes(x, size)
+    return unshared(value) if isinstance(value, Tracer) else value
 
 
 def _join_chunks(parts: list[_Part], places: list, name: str) -> list:

@@ -87,6 +87,7 @@ class Runner:
         plan, names = self._plans.get(id(program)) or self._plan(program), self.names
         table, known = names.table, dict(plan.constants)
         for v, given in zip(program.inputs, args, strict=True):
+            given = given if v.aval.size else self._nothing(v.aval)
             known[v] = _short(given) if isinstance(given, Value) else given
         for number, is_plain, reads, step in plan.steps:
             if is_plain:
@@ -101,10 +102,13 @@ class Runner:
             for v, x in zip(step.outs, made, strict=True):
                 if x.aval is not v.aval and x.aval != v.aval:
                     raise DifferentProgram(f"`{step.op.name}` makes {x.aval!r}, not {v.aval!r}")
-                if not v.aval.size:  # there is nothing in it to differ
-                    x = names.constant(np.zeros(v.aval.shape, v.aval.dtype))
+                x = x if v.aval.size else self._nothing(v.aval)
                 known[v] = _short(names.weak(x, v.aval.weak))
         return [known[o] if type(o) is Variable else names.constant(o) for o in program.outputs]
+
+    def _nothing(self, aval: Aval) -> Value:
+        """Return the value of whatever has no entries: there is nothing in it to differ."""
+        return self.names.constant(np.zeros(aval.shape, aval.dtype))
 
     def _value(self, known: dict[Any, Known], a: Any) -> Value:
         """Return an atom of an equation as a value."""

@@ -46,33 +46,37 @@ def _along(axis: int, part) -> tuple:
 # ── means and variances ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _square(x):
-    return np.real(x) ** 2 + np.imag(x) ** 2 if x.dtype.kind == "c" else x * x
+def _square(x, of: np.dtype):
+    """Return what NumPy sums up for a variance of ``of``: a complex mean, by ``dtype=``, leaves real entries real."""
+    return np.real(x) ** 2 + np.imag(x) ** 2 if x.dtype.kind == "c" and of.kind in "bc" else x * x
 
 
 def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str):
-    """Return the deviations (zero where ``where=`` is false), their number, and the axes of a variance."""
-    a = inexact_operand(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
+    """Return the deviations (zero where ``where=`` is false), their number, and the axes of a variance.
+
+    ``dtype=`` is that of the sums alone, as in NumPy: entries of double precision deviate from a mean in single.
+    """
     # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
     lenient = not a.ndim and axis in (0, -1) and (ignore_nan or is_given(where))
     axes = () if lenient else normalize_axes(axis, a.ndim, name)
     if mean is UNSET:
-        mean = (np.nanmean if ignore_nan else np.mean)(a, axis=axes, keepdims=True, where=where)
+        mean = (np.nanmean if ignore_nan else np.mean)(a, axis=axes, dtype=dtype, keepdims=True, where=where)
     values = a - mean
+    summed = values.dtype if dtype is None else np.dtype(dtype)
     if ignore_nan:
-        values = select(np.isnan(a), 0, values)
-        degrees = _numbers_along(a, axes, where, keepdims, values.dtype) - ddof
+        values = select(np.isnan(a), 0, values.astype(a.dtype))
+        degrees = _numbers_along(a, axes, where, keepdims, summed) - ddof
         degrees = select(degrees <= 0, np.nan, degrees).astype(degrees.dtype)
     else:
-        count = count_along(a, axes, where, keepdims, values.dtype)
+        count = count_along(a, axes, where, keepdims, summed)
         degrees = np.maximum(count - ddof, 0) if hasattr(count, "shape") else np.float64(max(count - ddof, 0))
-        degrees = degrees.astype(np.zeros((), values.dtype).real.dtype)
+        degrees = degrees.astype(np.zeros((), summed).real.dtype)
     if is_given(where):
         values = select(np.broadcast_to(array_operand(where), values.shape), values, 0)
     return values, degrees, axes
 
 
-def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
+def _declare_variance(numpy_function, root: bool, skips_nan: bool) -> None:
     name = f"np.{numpy_function.__name__}"
 
     @function(numpy_function, kind="composite")
@@ -91,15 +95,17 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
                 "NumPy cuts off a part of the mean before it takes deviations from it, which no rule here does",
                 f"leave dtype out, and cast the result: {name}(x).astype({np.dtype(dtype).name!r})",
             )
-        keepdims = is_on(keepdims)
+        keepdims, a = is_on(keepdims), array_operand(a)
+        ignore_nan = skips_nan and is_inexact(a.dtype)  # integers are none
+        a = inexact_operand(a) if dtype is None else a
         deviations, degrees, axes = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
         if not root:
-            return np.sum(_square(deviations), axis=axes, keepdims=keepdims) / degrees
+            return np.sum(_square(deviations, a.dtype), axis=axes, dtype=dtype, keepdims=keepdims) / degrees
         # The norm of the deviations, not the root of the variance: its derivative is zero where all entries are equal.
         norm = vector_norm(deviations, ord=2, axes=axes) if axes else abs(deviations)
         if keepdims:
             norm = norm.reshape(reduced_shape(deviations.shape, axes, True))
-        return norm / np.sqrt(degrees)
+        return (norm if dtype is None else norm.astype(dtype)) / np.sqrt(degrees)
 
 
 _declare_variance(np.var, False, False)
@@ -184,6 +190,8 @@ def nanmean(
     a = array_operand(a)
     if not is_inexact(a.dtype):
         return np.mean(a, axis, dtype, None, is_on(keepdims), where=where)
+    if dtype is not None and not is_inexact(np.dtype(dtype)):
+        raise TypeError("If a is inexact, then dtype must be inexact")
     axes = reduced_axes(axis, a.ndim, "np.nanmean")
     total = np.sum(_fill(a, 0), axes, dtype, None, is_on(keepdims), where=where)
     return total / _numbers_along(a, axes, where, is_on(keepdims), total.dtype)

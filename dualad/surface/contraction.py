@@ -23,10 +23,20 @@ from .shaping import squeeze
 __all__ = ["matvec", "vecdot", "vecmat"]
 
 
+def _factors(a, b) -> tuple:
+    """Return two operands as arrays; a second one that is a list of nothing has the dtype of the first, as in C."""
+    first, second = array_operands(a, b)
+    return first, second.astype(first.dtype) if _is_bare(b) else second
+
+
+def _is_bare(x) -> bool:
+    return isinstance(x, (list, tuple)) and all([_is_bare(part) for part in x])
+
+
 @function(np.dot, kind="composite")
 def dot(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.dot")
-    a, b = array_operands(a, b)
+    a, b = _factors(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return in_order(a * b, "C")
     return a @ b if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
@@ -34,7 +44,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
 
 @function(np.inner, kind="composite")
 def inner(a: Array, b: Array, /) -> Array:
-    a, b = array_operands(a, b)
+    a, b = _factors(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     return a @ b if b.ndim == 1 else np.tensordot(a, b, (-1, -1))
@@ -49,7 +59,7 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
 
 @function(np.vdot, kind="composite")
 def vdot(a: Array, b: Array, /) -> Array:
-    a, b = array_operands(a, b)
+    a, b = _factors(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
     return _conjugate(a) @ b
 

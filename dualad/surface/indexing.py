@@ -23,15 +23,18 @@ from ..memory.memory import (
     Deferred,
     Reading,
     apply_view,
+    as_array,
     in_order,
     is_entry,
     is_scalar,
+    is_unchanged,
     laid_out,
     layout,
     link,
     order_of,
     read,
     target,
+    unshared,
     writer,
 )
 from ..ops import indexing, joining, shaping
@@ -189,8 +192,10 @@ def _getitem(self, index):
     arrays = None
     if template is None:
         template, arrays = parse_index(self, index)
-        if is_entry(template, self) and not is_scalar(self) and any([e is ... for e in np.index_exp[index]]):
-            # x[0] is a scalar, but x[0, ...] an array, which shares memory
+        if is_entry(template, self) and any([e is ... for e in np.index_exp[index]]):
+            # x[0] is a scalar, but x[0, ...] an array, which shares memory; a scalar's is a copy
+            if is_scalar(self):
+                return as_array(unshared(self))
             return np.reshape(self[tuple([slice(i, i + 1) for i in template]) or None], ())
     params = {"template": template}
     if type(self) is Deferred and not arrays and is_entry(template, self):
@@ -213,7 +218,14 @@ def _write_entries(base, params, value):
 def _iter(self):
     if not self.shape:
         raise TypeError("iteration over a 0-d array")
-    return iter(unstacked(self, 0))
+    return _numbers(self) if len(self.shape) == 1 else iter(unstacked(self, 0))
+
+
+def _numbers(x):
+    """Yield the entries of a vector as they are when their turn comes: a loop may write those that it has not met."""
+    pieces, seen = unstacked(x, 0), unshared(x)
+    for i, piece in enumerate(pieces):
+        yield piece if not x._plain_array and is_unchanged(seen, x) else x[i]
 
 
 def unstacked(x, axis: int) -> tuple:

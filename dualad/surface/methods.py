@@ -68,6 +68,8 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         if other is None or isinstance(other, (str, bytes)):
             # NumPy compares entry by entry, and none is equal.
             return np.full(self.shape, name == "ne") if name in ("eq", "ne") and self.shape else NotImplemented
+        if name == "mul" and isinstance(other, (list, tuple)) and is_scalar(self):
+            return NotImplemented  # n * [0.0] is a list of n zeros
         if getattr(type(other), "__array_ufunc__", 0) is None:
             return NotImplemented
         # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
@@ -241,7 +243,7 @@ def view(self, dtype=None, type=None):
         dtype, type = None, dtype
     if type in (None, np.ndarray):
         if dtype is None or np.dtype(dtype) == self.dtype:
-            return self[...]
+            return self if is_scalar(self) else self[...]
         wanted = np.dtype(dtype)
         part = self.dtype.type(0).real.dtype
         if self.shape and self.dtype.kind == "c" and wanted == part:

@@ -116,6 +116,11 @@ def _augment(name: str, ufunc: np.ufunc) -> None:
     def operator(self, other):
         if not self.shape and is_scalar(self):
             return NotImplemented  # a scalar: Python then computes s = s + v, which rebinds the name
+        if ufunc is np.matmul and np.ndim(other) < 2:
+            raise ValueError(
+                "inplace matrix multiplication requires the first operand to have at least one and the second at least"
+                " two dimensions."
+            )
         result = getattr(self, f"__{name}__")(other)
         return result if result is NotImplemented else target(self, result, f"np.{ufunc.__name__}")
 

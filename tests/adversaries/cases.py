@@ -34,7 +34,8 @@ KINDS = {
     "derivatives": 10,
     "inplace": 3,
     "large": 4,
-    "numpy_calls": 200,
+    "numpy_calls": 160,
+    "objects": 8,
     "state": 90,
     "textbook": 10,
 }
@@ -45,6 +46,7 @@ NIGHTLY = {
     "inplace": 2000,
     "large": 400,
     "numpy_calls": 9000,
+    "objects": 3000,
     "state": 10_000,
     "textbook": 2000,
 }

@@ -21,8 +21,10 @@ from dualad.compile.native import engine
 from dualad.guards import places
 from dualad.ops import indexing
 from dualad.sparse import prepared, problem
-from dualad.surface import writing
+from dualad.surface import composites, contraction, elementwise, writing
+from dualad.surface import indexing as reading
 
+from . import numpy_calls
 from .compare import same, settings
 
 __all__ = ["COMPARED", "Compared"]
@@ -314,6 +316,44 @@ _AT = {
 }  # fmt: skip
 
 
+# ── what NumPy's functions are on tensors ────────────────────────────────────────────────────────────────────────
+
+
+def _program(args: list[tuple], *lines: str) -> Callable[[], None]:
+    """Return the comparison that tells faults from rounding, of a program of NumPy calls."""
+    return lambda: numpy_calls.case_of(args, list(lines[:-1]), lines[-1], seed=0).check()
+
+
+_ONE, _THREE = ("f8", (), "C", 1), ("f8", (3,), "C", 0)
+
+_NUMPY = {
+    "entries are cast to the dtype of a variance's sums": (
+        (
+            (
+                composites,
+                "_deviations",
+                lambda real: lambda a, axis, dtype, *more: real(a.astype(dtype), axis, dtype, *more),
+            ),
+        ),
+        _program([_THREE, _ONE], "1 / np.var(y, dtype=np.float32)"),
+    ),
+    "a list of nothing is of double precision": (
+        ((contraction, "_is_bare", _always(False)),),
+        _program([_THREE, ("u8", (), "C", 1)], "np.clip(np.dot(y, ()), -1, y)"),
+    ),
+    "the array of a number is the number": (
+        ((reading, "as_array", lambda real: lambda x: x),),
+        _program([_THREE, _ONE], "v0 = v1 = np.sum(x)[...]", "v0 += y", "v1"),
+    ),
+    "a remainder by a number off in its last digit is a quotient": (
+        ((elementwise, "np", lambda real: types.SimpleNamespace(**{**vars(real), "remainder": real.floor_divide})),),
+        _program(
+            [("i8", (4, 3), "broadcast", 0), ("i8", (4, 3), "C", 1)], "v0 = np.std(x)", "v1 = np.divmod(y, v0)[1]", "v1"
+        ),
+    ),
+}
+
+
 # ── machine code that nobody compares ────────────────────────────────────────────────────────────────────────────
 
 
@@ -342,6 +382,7 @@ COMPARED: dict[str, Compared] = {
     **{f"signatures: {k} left out": Compared(*v) for k, v in _SIGNATURES.items()},
     **{f"sparse patterns: {k} left out": Compared(*v) for k, v in _PATTERNS.items()},
     **{f"writes at places: {k}": Compared(*v) for k, v in _AT.items()},
+    **{f"NumPy's functions: {k}": Compared(*v) for k, v in _NUMPY.items()},
     **{
         f"machine code, its first call unchecked: {k}": Compared(_unchecked(v), _calls(_kernel, (_X * 0.6,)), True)
         for k, v in _UNCHECKED.items()

@@ -5,6 +5,7 @@ Each expected value is NumPy's own answer for the same lines. Not for: random pr
 """
 
 import gc
+import operator
 
 import numpy as np
 import pytest
@@ -109,6 +110,72 @@ def test_a_view_without_axes_shares_memory_where_numpy_has_an_array(name, make):
         return np.stack([seen, a[0]])
 
     assert_as_numpy(f, X)
+
+
+def _added_on(x):
+    y = x.copy()
+    for n, entry in enumerate(y):
+        y[n + 1 :] += entry
+    return y
+
+
+def _of_a_view(x):
+    y = 1.0 * x
+    for n, entry in enumerate(y[::-1]):
+        y[n] = 2.0 * entry
+    return y
+
+
+def _generated(x):
+    y = x.copy()
+    entries = (2.0 * entry for entry in y)
+    y[-1] = x[0]
+    return sum(entries) + y
+
+
+@pytest.mark.parametrize("f", [_added_on, _of_a_view, _generated])
+def test_a_loop_over_a_vector_sees_what_it_writes(f):
+    assert_as_numpy(f, X)
+    np.testing.assert_allclose(da.jit(f)(X), f(X))
+
+
+def test_what_lanes_share_can_be_written_to():
+    def f(x):
+        lanes = da.vmap(lambda r: 2.0 * x)(M)
+        lanes[1, 0] = x[2]
+        return lanes
+
+    assert_as_numpy(f, X)
+
+
+#: arrays without axes of a number: NumPy's copy of a scalar, and views of an entry
+ARRAYS_OF_NUMBERS = {
+    "of a sum": lambda x: np.sum(x)[...],
+    "of an entry": lambda x: x[0][...],
+    "twice": lambda x: np.std(x)[...][...],
+    "of a view": lambda x: x[0, ...],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS_OF_NUMBERS)
+def test_an_array_of_a_number_is_written_in_place(name):
+    def f(x):
+        v = w = ARRAYS_OF_NUMBERS[name](x.copy())
+        v += x[1]
+        v[...] *= 2.0
+        return w
+
+    assert_as_numpy(f, X)
+
+
+@pytest.mark.parametrize("change", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul"])
+@pytest.mark.parametrize("name", ARRAYS_OF_NUMBERS)
+def test_an_array_of_a_number_does_not_grow(name, change):
+    for of in (lambda x: x[:0], lambda x: x[:1], lambda x: x, lambda x: x[None, :0]):
+        f = lambda x, of=of: getattr(operator, change)(ARRAYS_OF_NUMBERS[name](x), of(x))
+        for run in (f, da.jit(f), lambda x, f=f: da.jvp(f, (x,), (x,))):
+            with pytest.raises(ValueError, match=r"broadcast|dimension"):
+                run(X)
 
 
 def test_views_of_an_array_without_axes():

@@ -19,7 +19,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["np.mean", "np.nanmean"], (*_AXES, *_KEPT, "x, dtype=np.float32", *_WHERE)),
     **dict.fromkeys(
         ["np.var", "np.std", "np.nanvar", "np.nanstd"],
-        (*_AXES, *_KEPT, "x, dtype=np.float32", *_WHERE, "x, ddof=1", "x, 0, None, None, 1.5", "x, correction=1"),
+        (
+            *(*_AXES, *_KEPT, "x, dtype=np.float32", "x, 0, np.complex128", *_WHERE),
+            *("x, ddof=1", "x, 0, None, None, 1.5", "x, correction=1"),
+        ),
     ),
     **dict.fromkeys(["np.nansum", "np.nanprod"], (*_AXES, *_KEPT, *_OF_DTYPE, *_WHERE, "x, initial=2")),
     **dict.fromkeys(
@@ -229,6 +232,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["np.zeros_like", "np.ones_like"], ("x * 0 + 1", "x, dtype=int", "x, shape=(2, 2)")),
     "np.full_like": ("x, 3", "x, 1.5, dtype=float", "x, 2, shape=4"),
     **dict.fromkeys(["np.dot", "np.inner", "np.matmul"], ("x, x", "x, 2", "x, x.T", "x, [1, 2, 3]", "[1.0, 2.0], x")),
+    **dict.fromkeys(["np.dot", "np.inner"], ("x.ravel()[0], ()", "x.ravel()[0], [[]]", "[], x.ravel()[0]")),
     **dict.fromkeys(["np.outer", "np.vdot", "np.kron"], ("x, x", "x, 2.0", "x, [1, 2]")),
     "np.vecdot": ("x, x", "x, [1, 2, 3]", "x, x, axis=0", "x, 1"),
     **dict.fromkeys(["np.matvec", "np.vecmat"], ("x, [1, 2, 3]", "[1, 2], x", "x, x")),

@@ -284,6 +284,16 @@ def test_a_mean_of_integers_is_cut_off() -> None:
         da.jit(lambda x: np.var(x, dtype=np.float32))(x * 1j)
 
 
+@pytest.mark.parametrize("function", [np.var, np.std, np.nanvar, np.nanstd])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1)])
+def test_entries_deviate_in_their_own_precision(function, shape) -> None:
+    x = np.full(shape, 0.69)  # the mean, in single precision, is another number
+    call = lambda x: function(x, axis=x.ndim - 1 if x.ndim else None, dtype=np.float32)
+    found, expected = da.jit(call)(x), call(x)
+    assert found.dtype == expected.dtype and np.all(expected > 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_float_power_of_stretched_arrays_lies_as_numpys() -> None:
     def f(x):
         y = np.float_power(x, np.broadcast_to(x, (2, 3)))

@@ -142,3 +142,15 @@ def test_lanes_keep_other_numbers_strong() -> None:
     assert dtypes == [np.float32, np.float64, np.float64]
     assert [a.dtype for a in da.vmap(f)(x)] == dtypes
     assert [a.dtype for a in da.jit(da.vmap(f))(x)] == dtypes
+
+
+def test_a_number_repeats_lists_and_does_not_multiply_them() -> None:
+    repeat = lambda n: (n * [0.5, 2.0], (1,) * n)
+    assert da.jvp(repeat, (np.int64(2),), (None,))[0] == repeat(np.int64(2))
+    with pytest.raises(da.errors.ConversionError):
+        da.jit(repeat)(2)
+    for take in (repeat, da.jit(repeat), lambda x: da.grad(lambda x: np.sum(repeat(x)[0]))(x)):
+        with pytest.raises(TypeError):
+            take(np.float64(2.0))
+    multiplied = lambda a: a * [0.5, 2.0]
+    np.testing.assert_array_equal(da.jit(multiplied)(np.array(2.0)), multiplied(np.array(2.0)))
