@@ -30,6 +30,7 @@ __all__ = [
 
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
+    "aliases": 4,
     "control": 12,
     "derivatives": 10,
     "inplace": 3,
@@ -41,6 +42,7 @@ KINDS = {
 }
 #: name of a kind -> how many of its programs a night runs
 NIGHTLY = {
+    "aliases": 2000,
     "control": 2000,
     "derivatives": 4000,
     "inplace": 2000,

@@ -169,6 +169,11 @@ def _through_ravel(x):
     return x * 2.0
 
 
+def _first_is_seven(x, y):
+    x[0] = 7.0
+    return y * 2.0
+
+
 _C = np.arange(6.0).reshape(2, 3)
 
 #: a program that is taken for one of arguments in every order
@@ -206,6 +211,10 @@ _SIGNATURES = {
     "orders in memory": (
         _UNORDERED,
         _calls(_through_ravel, (_C,), (np.asfortranarray(_C),)),
+    ),
+    "memory that arguments share": (
+        ((jit.Jitted, "_is_written_by_numpy", _always(False)),),
+        _calls(_first_is_seven, (_X, _X.copy()), (_X, _X)),
     ),
     "steps in memory": (
         _UNORDERED,

@@ -11,6 +11,7 @@ _AXES = ("x", "x, axis=0", "x, -1", "x, axis=(0, 1)", "x, axis=5", "x, axis=()",
 _KEPT = ("x, keepdims=True", "x, axis=-1, keepdims=True", "x, None, keepdims=True")
 _OF_DTYPE = ("x, dtype=np.float32", "x, 0, np.complex128", "x, dtype=int")
 _WHERE = ("x, where=x == x", "x, axis=0, where=np.zeros((), bool)", "x, axis=-1, where=[True]")
+_PRODUCTS = ("x, x", "x, 2", "x, x.T", "x, [1, 2, 3]", "[1.0, 2.0], x")
 _ONE_AXIS = ("x", "x, axis=0", "x, -1", "x, axis=None", "x, axis=3", "x, axis=-4")
 
 #: function -> arguments; ``x`` is the operand
@@ -231,8 +232,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(["np.zeros_like", "np.ones_like"], ("x * 0 + 1", "x, dtype=int", "x, shape=(2, 2)")),
     "np.full_like": ("x, 3", "x, 1.5, dtype=float", "x, 2, shape=4"),
-    **dict.fromkeys(["np.dot", "np.inner", "np.matmul"], ("x, x", "x, 2", "x, x.T", "x, [1, 2, 3]", "[1.0, 2.0], x")),
-    **dict.fromkeys(["np.dot", "np.inner"], ("x.ravel()[0], ()", "x.ravel()[0], [[]]", "[], x.ravel()[0]")),
+    "np.matmul": _PRODUCTS,
+    **dict.fromkeys(["np.dot", "np.inner"], (*_PRODUCTS, "x.ravel()[0], ()", "x.ravel()[0], [[]]", "[], x.ravel()[0]")),
     **dict.fromkeys(["np.outer", "np.vdot", "np.kron"], ("x, x", "x, 2.0", "x, [1, 2]")),
     "np.vecdot": ("x, x", "x, [1, 2, 3]", "x, x, axis=0", "x, 1"),
     **dict.fromkeys(["np.matvec", "np.vecmat"], ("x, [1, 2, 3]", "[1, 2], x", "x, x")),
