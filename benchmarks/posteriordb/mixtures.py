@@ -65,7 +65,7 @@ def _weights(hidden):
 
 def _network(d, sigma2_alpha, sigma2_beta, alpha, beta, alpha1, beta1):
     """The matrices are those of Stan transposed, since Stan's lie column by column."""
-    logits = np.tanh(alpha1 + d.x @ alpha.T) @ beta.T + beta1
+    logits = np.tanh(alpha1 + np.asarray(d.x, float) @ alpha.T) @ beta.T + beta1
     logits = np.concatenate([np.ones((d.N, 1)), logits], axis=1)
     scale_alpha, scale_beta = (0.05 / d.M**2) ** 2, (0.05 / len(alpha1) ** 2) ** 2
     prior = inverse_gamma(sigma2_alpha, 0.25, 0.25 * scale_alpha) + inverse_gamma(sigma2_beta, 0.25, 0.25 * scale_beta)

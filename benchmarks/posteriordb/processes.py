@@ -98,7 +98,11 @@ def hierarchical_gp(d, GP_region_std, GP_state_std, year_std, state_std, region_
     return prior + normal(d.y, fitted, sigma[16])
 
 
-@model(lambda d: {"var1": positive(), "bw1": positive(), "L": cholesky_corr(d.n2), "sigma1": lower(0.00001)})
+# For shorter lengths some eigenvalues agree to the last digits, and their vectors have no derivative.
+@model(
+    lambda d: {"var1": positive(), "bw1": positive(), "L": cholesky_corr(d.n2), "sigma1": lower(0.00001)},
+    near={"bw1": 50.0},
+)
 def kronecker_gp(d, var1, bw1, L, sigma1):
     squares = (d.x1[:, None] - d.x1) ** 2
     values1, vectors1 = np.linalg.eigh(var1 * np.exp(-squares * bw1) + 1e-5 * np.eye(d.n1))
@@ -131,7 +135,11 @@ def lotka_volterra(d, theta, z_init, sigma):
     return prior + lognormal(d.y_init, np.log(z_init), sigma) + lognormal(d.y, np.log(z), sigma)
 
 
-@model(lambda d: dict.fromkeys(("beta", "gamma", "xi", "delta"), positive()), accuracy=1e-3)
+@model(
+    lambda d: dict.fromkeys(("beta", "gamma", "xi", "delta"), positive()),
+    accuracy=1e-3,
+    near={"beta": 0.7, "gamma": 0.15, "xi": 10.0, "delta": 0.3},
+)
 def sir(d, beta, gamma, xi, delta):
     def flows(t, y):
         infection = beta * y[3] / (y[3] + 1e6) * y[0]

@@ -33,7 +33,7 @@ def test_gradients_are_those_of_differences(name):
     data = SimpleNamespace(**{k: np.array(v) if isinstance(v, list) else v for k, v in DATA[name].items()})
     log_density = found.of(data)
     gradient = da.jit(da.value_and_grad(log_density))
-    at = checks.points(gradient, found.parameters(data).size)
+    at = checks.points(gradient, found.center(data))
     assert checks.differences_agree(log_density, gradient, at) < 1e-8
     assert all(np.isclose(gradient(x)[0], log_density(x), rtol=1e-12) for x in at)
 
@@ -74,6 +74,15 @@ def test_a_gradient_that_differs_from_values_is_wrong(tmp_path, monkeypatch):
     posterior = database.posteriors(_clone(tmp_path))[0]
     monkeypatch.setattr(table.checks, "differences_agree", lambda *_: 1.0)
     assert table.row(posterior, database.models())["verdict"] == "wrong by differences"
+
+
+def test_what_is_not_finite_agrees_with_nothing():
+    def stan(x):
+        return 1.0, np.full(2, np.nan)
+
+    at = [np.zeros(2), np.ones(2)]
+    assert checks.relative([1.0, np.nan], [1.0, 2.0]) == np.inf
+    assert not checks.stan_agrees(lambda x: (1.0, np.ones(2)), stan, at) < 1.0
 
 
 def test_the_same_text_runs_with_jax():
