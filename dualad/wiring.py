@@ -61,6 +61,7 @@ ABOVE.check_rule_in_use = lambda *args: importlib.import_module("dualad.testing.
 ABOVE.settings = {"jit": "make it a setting, jit(f, static_argnums=...)"}
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f, **given: importlib.import_module("dualad.sparse").sparse_jacobian(f, **given)
+ABOVE.recomputed = lambda *args: importlib.import_module("dualad.control.segments").recomputed(*args)
 ABOVE.sparsity = lambda f, *x: importlib.import_module("dualad.sparse.detect").jacobian_sparsity(f, *x, scope="global")
 ABOVE.sparse_hessian = lambda f, **given: importlib.import_module("dualad.sparse").sparse_hessian(f, **given)
 LIBRARIES["scipy"] = Library(as_array=array_for_scipy)

@@ -223,7 +223,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
         (*started, *ct, *args[nc + nk + nx :], *[rows[i - cut] for i in read]),
         {
             "body": permute_inputs(found.program, [*range(cut), *read]), "length": length, "reverse": not reverse,
-            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
+            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True, **({"recompute": True} if recompute else {}),
         },
     )  # fmt: skip
     return masked_cotangents(out, masks, found.hot, args)

@@ -9,19 +9,26 @@ all n, so here the parts of a level are equal, which costs about one run more.) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..base.arguments import replace_at
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
+from ..core.tracer import Tracer, beneath
 from ..errors import ArgumentError
+from ..tensors.staged import Staged
+from .carry import signature
 from .scan import operand_groups
 from .scan import scan as scan_op
 from .subprograms import stage
 
-__all__ = ["check_checkpoints", "levels", "scan_in_segments"]
+__all__ = ["check_checkpoints", "levels", "recomputed", "scan_in_segments"]
+
+#: whose bodies are written down once, for all of their steps; and a checkpoint in one of those
+_LOOPS = ("scan", "while_loop", "fori_loop", "map", "checkpoint")
 
 
 def check_checkpoints(where: str, checkpoints: Any) -> None:
@@ -69,3 +76,20 @@ def scan_in_segments(args: Sequence, params: dict, sizes: Sequence[int]) -> list
         carry, more = last[:nk], last[nk:]
         ys = [np.concatenate([b, a] if reverse else [a, b]) for a, b in zip(ys, more, strict=True)]
     return [*carry, *ys]
+
+
+def recomputed(function: Callable, values: list, name: str) -> list | None:
+    """Return a function's results as those of a scan of one step; None outside of the body of a loop.
+
+    That is what ``checkpoint`` is in a loop: machine code, as the loop is.
+    """
+    found = [v for v in [beneath(x) for x in values if isinstance(x, Tracer)] if type(v) is Staged]
+    if not any([v.level.transform in _LOOPS and not v.level.linear for v in found]):
+        return None
+    moving = [i for i, x in enumerate(values) if isinstance(x, Tracer)]
+    given = [values[i] for i in moving]
+    call = lambda *flat: function(*replace_at(values, moving, flat))
+    body = stage(call, [signature(x) for x in given], name, "checkpoint")
+    args = [*given, *body.captured]
+    params = {"length": 1, "reverse": False, "counts": (len(args), 0, 0, 0), "linear": False, "recompute": True}
+    return [y[0] for y in bind(scan_op, args, {"body": body.program, **params})]

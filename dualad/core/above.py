@@ -69,6 +69,8 @@ class _Above:
     sparse_hessian: Callable[..., Any]
     #: check a rule where it is used, told words for it, its function and a point; whether both modes could be compared
     check_rule_in_use: Callable[[str, Callable, tuple], bool]
+    #: call a function in the body of a loop that is written down, where its residuals are computed again; or None
+    recomputed: Callable[[Callable, list, str], Any]
     #: which entries of the Jacobian of a function can be other than zero, whatever its arguments
     sparsity: Callable[..., Any]
 

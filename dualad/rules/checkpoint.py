@@ -20,6 +20,7 @@ from ..base.signatures import Args, Out
 from ..base.tree import tree_map
 from ..boundary.boundary import run, running
 from ..boundary.transformed import Transformed, transform
+from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.tables import OPS
@@ -440,8 +441,10 @@ def checkpoint(
                 _run_again(g, given, keywords) if again else g(*given, **keywords), f"checkpoint of `{name}`", trees
             )
 
-        call = Call(name, function, (policy, contextvars.copy_context()), trees)
-        out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})
+        out = ABOVE.recomputed(function, [*arrays, *tensors], name) if policy is None else None
+        if out is None:
+            call = Call(name, function, (policy, contextvars.copy_context()), trees)
+            out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})
         if before is not None:
             before.without(before.changed()[0])  # by the function itself
         again = True

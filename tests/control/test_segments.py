@@ -108,6 +108,41 @@ def test_machine_code() -> None:
     assert ABOVE.machine_code(da.trace(da.grad(f, (0, 1)), START, XS)) is not None
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_checkpoint_in_a_body_is_machine_code_and_keeps_nothing_else(dtype: type) -> None:
+    """Of a function of trees and Python numbers, which reads traced values from its closure, and with one inside."""
+    weights, xs, start = [a.astype(dtype) for a in (W, XS[:20], START)]
+
+    def end(weights: Any, start: Any, xs: Any, wrap: Callable) -> Any:
+        inner = wrap(lambda h, factor: np.sin(h) * factor)
+
+        def step(carry: dict, x: Any, *, scale: float) -> tuple:
+            h = np.tanh(weights @ inner(carry["h"], scale) + x)
+            return {"h": h, "n": carry["n"] + 1}, np.sum(h * start)
+
+        kept = wrap(step)
+        carry, sums = da.scan(lambda c, x: kept(c, x, scale=1.5), {"h": start, "n": 0}, xs)
+        return np.sum(carry["h"] ** 2) + np.sum(sums**2) + carry["n"]
+
+    rtol = 1e-12 if dtype is np.float64 else 2e-5
+    of = lambda wrap: lambda *a: end(*a, wrap)
+    expected = da.grad(of(lambda f: f), (0, 1, 2))(weights, start, xs)
+    gradient = da.grad(of(da.checkpoint), (0, 1, 2))
+    program = da.trace(gradient, weights, start, xs)
+    for run in (program, da.jit(gradient), *([gradient] if dtype is np.float64 else [])):
+        found = run(weights, start, xs)
+        for a, b in zip(found, expected, strict=True):
+            assert a.dtype == dtype
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+    second = lambda wrap: da.trace(da.hessian(lambda h: end(weights, h, xs, wrap)), start)(start)
+    np.testing.assert_allclose(second(da.checkpoint), second(lambda f: f), rtol=50 * rtol, atol=50 * rtol)
+    forward = next(e for e in program.equations if e.op.name == "scan")
+    assert [v.aval.shape for v in forward.outs if v.aval.shape[:1] == (20,)] == [(20,), (20, 3)]  # sums and carries
+    if dtype is np.float64:
+        pytest.importorskip("llvmlite", reason="machine code is compiled where llvmlite is installed")
+        assert ABOVE.machine_code(program) is not None
+
+
 def test_levels() -> None:
     """All carries are used at most, and as many levels as leave no more steps than these, if that is possible."""
     for length in (1, 2, 7, 100, 10_000, 10**6):
