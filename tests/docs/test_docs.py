@@ -5,6 +5,10 @@ can't be run carries a reason on the line above it, and such blocks are few, bec
 
     <!-- not run: needs a GPU -->
 
+One that is about another package is run where that is installed:
+
+    <!-- needs: nutpie -->
+
 Not for examples/ (tests/examples) nor for whether the pages build (`make docs`).
 """
 
@@ -14,6 +18,7 @@ import ast
 import contextlib
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import tomllib
@@ -38,6 +43,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTI
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+)(?P<language>\S*)[^\n]*$")
 NOT_RUN = re.compile(r"^\s*<!-- not run:(?P<reason>.*)-->\s*$")
+NEEDS = re.compile(r"^\s*<!-- needs: (?P<package>\w+) -->\s*$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:|mailto:|#)(?P<target>[^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -47,6 +53,12 @@ class Block(NamedTuple):
     language: str
     code: str
     reason_not_run: str | None
+    package: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        installed = self.package is None or importlib.util.find_spec(self.package) is not None
+        return self.reason_not_run is None and installed
 
 
 def blocks_of(text: str) -> Iterator[Block]:
@@ -57,14 +69,16 @@ def blocks_of(text: str) -> Iterator[Block]:
         if opening is None:
             number += 1
             continue
-        mark = next((NOT_RUN.match(line) for line in reversed(lines[:number]) if line.strip()), None)
+        above = next((line for line in reversed(lines[:number]) if line.strip()), "")
+        mark, needs = NOT_RUN.match(above), NEEDS.match(above)
         start = number + 1
         closing = opening["indent"] + opening["fence"]
         number = start
         while number < len(lines) and lines[number].rstrip() != closing:
             number += 1
         code = "\n".join(line.removeprefix(opening["indent"]) for line in lines[start:number]) + "\n"
-        yield Block(start + 1, opening["language"], code, mark["reason"].strip() if mark else None)
+        reason, package = mark and mark["reason"].strip(), needs and needs["package"]
+        yield Block(start + 1, opening["language"], code, reason, package)
         number += 1
 
 
@@ -142,7 +156,7 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("DUALAD_FULL_TRACEBACK", raising=False)  # pages show what their readers will see
     namespace: dict = {"__name__": f"page_{page.stem}"}
     for block in python_blocks(page):
-        if block.reason_not_run is None:
+        if block.runs:
             run_block(block, page, namespace)
 
 
@@ -214,8 +228,19 @@ a = 1
 ```console
 $ not python
 ```
+
+<!-- needs: numpy -->
+```python
+c = 3
+```
+
+<!-- needs: a_package_that_nobody_has -->
+```python
+d = 4
+```
 """
-    first, second, third, fourth = blocks_of(page)
+    first, second, third, fourth, fifth, sixth = blocks_of(page)
+    assert [block.runs for block in (first, third, fifth, sixth)] == [True, False, True, False]
     assert (first.line, first.code, first.reason_not_run) == (3, "a = 1\n", None)
     assert (second.line, second.code) == (9, "b = a + 1\n")
     assert third.reason_not_run == "it is wrong on purpose"
