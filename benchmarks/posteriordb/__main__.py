@@ -3,8 +3,8 @@
     python -m benchmarks.posteriordb CLONE [NAMES ...] [--stan HTTPSTAN] [--jax] [--level=-O3]
 
 For each posterior whose name contains one of NAMES: the gradient by ``jit(value_and_grad)`` against Stan's (compiled,
-where an installed ``httpstan`` is given), the reference draws and differences; then its time, and JAX's and Stan's as
-ratios to it, taken by turns.
+where an installed ``httpstan`` is given), the reference draws and differences; then its processor time, and JAX's and
+Stan's as ratios to it, taken by turns.
 """
 
 import argparse
@@ -25,18 +25,18 @@ __all__ = ["main", "row"]
 
 
 def _times(contenders, at, rounds=5, seconds=0.05):
-    """Return the median time of a call of each, over rounds by turns."""
+    """Return the median processor time of a call of each, over rounds by turns."""
     counts, taken = {}, {name: [] for name in contenders}
     for name, f in contenders.items():
-        start = time.perf_counter()
+        start = time.process_time()
         f(at)
-        counts[name] = max(1, int(seconds / max(time.perf_counter() - start, 1e-7)))
+        counts[name] = max(1, int(seconds / max(time.process_time() - start, 1e-7)))
     for _ in range(rounds):
         for name, f in contenders.items():
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(counts[name]):
                 f(at)
-            taken[name].append((time.perf_counter() - start) / counts[name])
+            taken[name].append((time.process_time() - start) / counts[name])
     return {name: float(np.median(t)) for name, t in taken.items()}
 
 

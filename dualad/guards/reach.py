@@ -326,7 +326,7 @@ class Reach:
         elif kind is list:
             self._add(LIST, x, None, tuple(x), len(x))
             self._into(x)
-        elif kind is tuple:
+        elif kind is frozenset or getattr(kind, "__iter__", None) is tuple.__iter__:  # which stay as they are
             self._count += len(x)
             self._into(x)
         elif isinstance(x, np.ndarray):

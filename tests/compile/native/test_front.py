@@ -16,6 +16,7 @@ import threading
 import traceback
 import weakref
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import optree
@@ -206,6 +207,31 @@ def test_what_was_captured_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NameError):
         fast(X)
     array = np.arange(5.0)
+    agree(fast, f, X)
+
+
+class Model(NamedTuple):
+    scale: float
+    parts: list
+    at: frozenset = frozenset({2.0})
+
+
+def test_tuples_with_names_are_compared_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their entries stay, and so do those of frozen sets; what is in the entries may change, and the class."""
+    model = Model(3.0, [1.0, 2.0])
+
+    def f(x):
+        return x * model.scale + sum(model.parts) + max(model.at)
+
+    fast = da.jit(f)
+    agree(fast, f, X)
+    (spec,) = [spec for found in fast._found.values() for spec in found]
+    assert fronts._ASK not in [fronts._place(place)[0] for place in spec.captures.places]
+    model.parts[0] = 7.0
+    agree(fast, f, X)
+    model = model._replace(scale=5.0)
+    agree(fast, f, X)
+    monkeypatch.setattr(Model, "scale", 11.0)
     agree(fast, f, X)
 
 
