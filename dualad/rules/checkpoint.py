@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.arguments import replace_at
 from ..base.signatures import Args, Out
 from ..base.tree import tree_map
 from ..boundary.boundary import run, running
@@ -424,7 +425,9 @@ def checkpoint(
                     "leave it out of static_argnums",
                 )
         dynamic = tuple([None if i in static else a for i, a in enumerate(args)])
-        template, arrays = partition((dynamic, kwargs))
+        template, leaves = partition((dynamic, kwargs))
+        moving = [i for i, x in enumerate(leaves) if hasattr(x, "dtype")]  # a Python number widens no dtype
+        arrays = [leaves[i] for i in moving]
         trees: list = [None]
         places = {id(t): i for i, t in enumerate(tensors, len(arrays))}
         again, later = False, with_values(f, attributes=False, fixed=True)
@@ -435,7 +438,7 @@ def checkpoint(
                 raise _changed(name, before)
             g, put = later if again else f, lambda t: values[places[id(t)]] if id(t) in places else t
             g = with_values(g, put, attributes=False) if tensors else g
-            given, keywords = template.fill(values[: len(arrays)])
+            given, keywords = template.fill(replace_at(leaves, moving, values[: len(arrays)]))
             given = [args[i] if i in static else a for i, a in enumerate(given)]
             return flat_output(
                 _run_again(g, given, keywords) if again else g(*given, **keywords), f"checkpoint of `{name}`", trees
