@@ -112,7 +112,7 @@ _STEPS = (
     "with np.errstate(all='ignore'):|    {c} = {a} / (1.5 + {b})",
     "def bump(v, w={a}):|    nonlocal s|    s = s * 0.5 + v|    w[{i}] += s|    return s|{b}[{j}] = bump({b}[{i}])",
     "{c} = (lambda u, *v, **w: u + sum(v) + w['z'])({a}, s, 1.0, z={b})",
-    "{c}, s = np.where({a} > {b}, {a}, s), s * 0.9", "{c} = {a} if {a} is {b} else {a} + 0.1",
+    "{c}, s = np.where({a} > {b}, {a}, s), s * 0.9",
 )  # fmt: skip
 
 
