@@ -127,16 +127,14 @@ class _Memory:
     #: what NumPy does to the base, if that is not ``op.impl``; and, once asked, whether the view is read-only
     ask: Callable | None = None
     readonly: bool | None = None
-    #: references to the views of this box
-    views: list[weakref.ref] | None = None
-    #: whether a box without axes is an array, as creation functions make, and not a scalar
-    array: bool = False
+    views: list[weakref.ref] | None = None  #: references to the views of this box
+    array: bool = False  #: whether a box without axes is an array, as creation functions make, and not a scalar
     #: whether the box stands for two of NumPy's arrays, which can't be told apart but by a write to ``x.shape``
     twice: bool = False
     #: strides of NumPy's array in place of the box, where they can't be read off what it holds
     strides: tuple[int, ...] | None = None
-    #: references to the copies that NumPy has where it would have this memory
-    copies: list[weakref.ref] | None = None
+    writes: int = 0  #: how often the box was written to, itself or through what shares its memory
+    copies: list[weakref.ref] | None = None  #: references to the copies that NumPy has where it would have this memory
     #: deferred writes: (class, level, aval, {position: value})
     notes: tuple[type, Any, Aval, dict] | None = None
     #: of a buffer: whether a tensor may have read its memory, and references to views that are not followed
@@ -388,6 +386,7 @@ def _fill(x: Tracer, new) -> None:
                 "write outside of no_tangents(), or into a copy made inside it",
             )
     memory = record(x)
+    memory.writes += 1
     if memory.before is False:
         memory.before = replace_box(object.__new__(type(x)), x) if hasattr(x, "_origin") else True
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
@@ -535,6 +534,7 @@ def is_entry(template: tuple, x: Tracer) -> bool:
 def defer(x: Tracer, position: tuple[int, ...], value) -> bool:
     """Note the write of one entry, if it can wait; say whether it was noted."""
     memory = record(x)
+    memory.writes += 1
     if memory.copies is not None:
         return False
     if type(x) is Deferred:  # it has no views, and is none: who made one would have read it

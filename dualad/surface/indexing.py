@@ -27,12 +27,12 @@ from ..memory.memory import (
     in_order,
     is_entry,
     is_scalar,
-    is_unchanged,
     laid_out,
     layout,
     link,
     order_of,
     read,
+    record,
     target,
     unshared,
     writer,
@@ -223,9 +223,10 @@ def _iter(self):
 
 def _numbers(x):
     """Yield the entries of a vector as they are when their turn comes: a loop may write those that it has not met."""
-    pieces, seen = unstacked(x, 0), unshared(x)
+    pieces, memory = unstacked(x, 0), record(x)
+    before = memory.writes
     for i, piece in enumerate(pieces):
-        yield piece if not x._plain_array and is_unchanged(seen, x) else x[i]
+        yield piece if memory.writes == before else x[i]
 
 
 def unstacked(x, axis: int) -> tuple:
