@@ -56,6 +56,8 @@ class Code:
         self.lines: list[str] = []
         #: right-hand side -> name
         self._known: dict[str, str] = {}
+        #: values that are zeros, of either sign
+        self.zeros: set[str] = set()
         self._count = 0
         #: what is put in front of all else: memory on the stack, which a loop would take at each turn
         self.tables: list[str] = []
@@ -249,7 +251,8 @@ class Lanes:
         return self.code.value(f"{op} {self.type} {self._at(x)}, {self._at(y)}")
 
     def add(self, x, y) -> str:
-        return self.do("fadd" if self.dtype.kind == "f" else "add", x, y)
+        total = self.do("fadd" if self.dtype.kind == "f" else "add", x, y)
+        return self.known_zero(total) if x in self.code.zeros and (y in self.code.zeros or y == 0) else total
 
     def sub(self, x, y) -> str:
         return self.do("fsub" if self.dtype.kind == "f" else "sub", x, y)
@@ -259,6 +262,11 @@ class Lanes:
 
     def div(self, x, y) -> str:
         return self.do("fdiv", x, y)
+
+    def known_zero(self, x: str) -> str:
+        """Return the same value, and note that it is a zero of either sign."""
+        self.code.zeros.add(x)
+        return x
 
     def neg(self, x) -> str:
         if self.dtype.kind == "f":

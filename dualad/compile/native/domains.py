@@ -72,16 +72,20 @@ class Part:
     def writer(self, code: Code, counters: list[str]) -> Writer:
         return Writer(code, self.kernel, self.buffers, self.box, counters)
 
-    def entries(self, writer: Writer) -> list[list[tuple[str, int]]]:
-        return [[writer.entry(v, index, computed=True) for index in indices] for v, indices in self.homes]
+    def entries(self, writer: Writer, homes: Sequence | None = None) -> list[list[tuple[str, int]]]:
+        homes = self.homes if homes is None else homes
+        return [[writer.entry(v, index, computed=True) for index in indices] for v, indices in homes]
 
     def _write(self, writer: Writer) -> None:
-        """Write the entries at the places that the counters say."""
-        values = self.entries(writer)
-        for (v, indices), entries in zip(self.homes, values, strict=True):
-            written = writer.write_rows(self.buffers[v], v, entries) if self.kernel.lanes else 0
-            for index, value in zip(indices[written:], entries[written:], strict=True):
-                writer.write(self.buffers[v], v, value, index)
+        """Write the entries at the places that the counters say; those of a lane as they come, or registers run out."""
+        parts = [self.homes] if not self.kernel.lanes else [
+            [(v, indices[i : i + WIDTH])] for v, indices in self.homes for i in range(0, len(indices), WIDTH)
+        ]  # fmt: skip
+        for part in parts:
+            for (v, indices), values in zip(part, self.entries(writer, part), strict=True):
+                if not writer.write_rows(self.buffers[v], v, values, indices[0]):
+                    for index, value in zip(indices, values, strict=True):
+                        writer.write(self.buffers[v], v, value, index)
 
     def _look(self) -> None:
         """Find out by a draft which diagonals are met."""

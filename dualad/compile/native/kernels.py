@@ -398,17 +398,16 @@ class Writer:
         at = code.value(f"getelementptr {kind}, ptr {pointer}, i64 {begin}")
         return code.value(f"getelementptr {kind}, ptr {at}, i64 {lane * row + place}")
 
-    def write_rows(self, pointer: str, v: Variable, values: Sequence[tuple[str, int]]) -> int:
-        """Write the first entries of each lane, eight of them together; return how many."""
-        row, dtype = len(values), v.aval.dtype
-        if self.axis is None or dtype == BOOL:
-            return 0
-        b = Lanes(self.code, dtype, WIDTH)
-        for first in range(0, row - WIDTH + 1, WIDTH):
-            part = [b.splat(x) if width < WIDTH else x for x, width in values[first : first + WIDTH]]
-            for lane, x in enumerate(_transposed(b, part)):
-                store_lanes(b, x, self.in_row(pointer, dtype, row, lane, first))
-        return row - row % WIDTH
+    def write_rows(self, pointer: str, v: Variable, values: Sequence[tuple[str, int]], index: Index) -> bool:
+        """Write eight entries of each lane from an index on together; return whether that could be done."""
+        dtype = v.aval.dtype
+        if not self.kernel.lanes or self.axis is None or dtype == BOOL or len(values) < WIDTH:
+            return False
+        b, (first, row) = Lanes(self.code, dtype, WIDTH), _place_in_row(v.aval.shape, index)
+        part = [b.splat(x) if width < WIDTH else x for x, width in values]
+        for lane, x in enumerate(_transposed(b, part)):
+            store_lanes(b, x, self.in_row(pointer, dtype, row, lane, first))
+        return True
 
     def write(self, pointer: str, v: Variable, value: tuple[str, int], index: Index) -> None:
         at, move = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)

@@ -78,11 +78,13 @@ def _bits(word: str) -> Callable[[Lanes, str, str], str]:
 
 
 def _strong_product(b: Lanes, t: str, d: str) -> str:
-    if t == b.constant(0.0):  # of a basis
-        return b.call("copysign", t, d)
+    # Beside a zero, d is the zero of its sign.
+    if (zero := t == b.constant(0.0)) or t in b.code.zeros:  # of a basis, or made of its zeros
+        out = b.call("copysign", 0.0, d)
+        return b.known_zero(out if zero else b.mul(t, out))
     if (lanes := b.literals(t)) is None:
-        return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
-    # Beside a zero, d is the zero of its sign. Between zeros and ones, as in the rows of a basis, that is all.
+        return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 0.0, d)))
+    # Between zeros and ones, as in the rows of a basis, that is all.
     zeros, ones = [{literal(x, b.dtype) for x in some} for some in ((0.0, -0.0), (0.0, 1.0))]
     word, sign = f"i{8 * b.dtype.itemsize}", -1 << (8 * b.dtype.itemsize - 1)
     kept = ", ".join([f"{word} {sign if x in zeros else -1}" for x in lanes])
@@ -299,7 +301,8 @@ def of_operands(
     b, names = Lanes(code, dtype, width), []
     for i, (x, lanes, given) in enumerate(operands):
         wanted = operand_type(name, i, dtype)
-        x = convert(Lanes(code, given, lanes), x, wanted)
+        if given is not wanted:
+            x = convert(Lanes(code, given, lanes), x, wanted)
         names.append(b.of(wanted).splat(x) if lanes < width else x)
     return elementwise(b, name, names, out, exponent, inline), width
 

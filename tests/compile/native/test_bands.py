@@ -209,8 +209,8 @@ def test_what_is_off_the_diagonals_is_computed(monkeypatch: pytest.MonkeyPatch) 
     same(f, x)
     entries = domains.Part.entries
 
-    def all_alike(self, writer):
-        return [[("0.0", 1) if writer.off and x[1] == 1 else x for x in some] for some in entries(self, writer)]
+    def all_alike(self, writer, *homes):
+        return [[("0.0", 1) if writer.off and x[1] == 1 else x for x in some] for some in entries(self, writer, *homes)]
 
     monkeypatch.setattr(domains.Part, "entries", all_alike)
     with pytest.raises((AssertionError, CompilerFaultWarning)):
