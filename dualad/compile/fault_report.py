@@ -13,13 +13,13 @@ import platform
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.later import load_everything
+from ..base.version import __version__
 from ..core.primitive import Primitive
 from ..core.tables import OPS
 from ..errors import ProgramError
@@ -52,14 +52,15 @@ class FaultReport(NamedTuple):
 
 def versions() -> dict[str, str]:
     """Return what the compiler depends on besides the program."""
-    made = engine()
-    found = {"python": sys.version.split()[0], "system": platform.platform()}
-    for name in ("dualad", "numpy", "llvmlite"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "-"
-    return {**found, "processor": made.processor if made else "no machine code"}
+    made, llvmlite = engine(), sys.modules.get("llvmlite")
+    return {
+        "python": sys.version.split()[0],
+        "system": platform.platform(),
+        "dualad": __version__,
+        "numpy": np.__version__,
+        "llvmlite": getattr(llvmlite, "__version__", "-"),
+        "processor": made.processor if made else "no machine code",
+    }
 
 
 def write_report(found: str, program: Program, args: Sequence) -> Path | None:

@@ -6,13 +6,17 @@ Not for: anything whose result could depend on how work is divided; it is only e
 from __future__ import annotations
 
 import contextvars
+import importlib
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from ..base.locks import new_lock
 from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["is_shared", "shared_out", "threads"]
 
@@ -100,7 +104,9 @@ def shared_out(part: Callable[[int, int], None], length: int, step: int) -> None
 
     with _lock:
         if _pool is None:
-            _pool = ThreadPoolExecutor(max(1, threads() - 1), "dualad")
+            # Most processes need none, and the module loads logging.
+            made = importlib.import_module("concurrent.futures.thread").ThreadPoolExecutor
+            _pool = made(max(1, threads() - 1), "dualad")
         # A pool that another thread has just shut down takes no more work: then this thread does it all.
         try:
             futures = [_pool.submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
