@@ -259,24 +259,31 @@ class Jitted(HasFront):
         if in_use and (watch := active()) is not None:  # somebody looks on, operation by operation
             return watch.compiled(self, self.f, args, kwargs)
         given, key = self._flat(args, kwargs)
-        arrays = given.arrays
-        tracers = [x for x in arrays if isinstance(x, Tracer)]
+        tracers = [x for x in given.arrays if isinstance(x, Tracer)]
         # Inside another program its equations are written down; a path that depends on values is taken as it is.
         if tracers and (self.specialise or any([holds_staged(x) for x in tracers])):
             return self.f(*args, **kwargs)
         if key in self._uncompiled:
             return self.f(*args, **kwargs)
         spec, out = self._find(key, given)
-        if spec is None:
+        if spec is not None:
+            return self._run(spec, out, given, tracers, args, kwargs)
+        with less_collection():  # until all that is made of the trace is there
             try:
                 spec = self._specialise(given, key)
             except (BranchError, ConversionError):
                 if any([_is_batched(x) for x in tracers]):  # vmap can run the lanes in groups that agree
                     return self.f(*args, **kwargs)
                 raise
+            return self._run(spec, None, given, tracers, args, kwargs)
+
+    def _run(
+        self, spec: _Specialisation, out: Sequence | None, given: Arguments, tracers: list, args: tuple, kwargs: dict
+    ) -> Any:
+        """Run a specialisation, unless ``out`` is what it gives, and let its next calls enter it at once."""
         if not self._waits and not spec.program.is_ready():
             return self.f(*args, **kwargs)
-        traced = spec.traced
+        traced, arrays = spec.traced, given.arrays
         if tracers or traced.captured:  # one operator of the transform
             if tracers and traced.written:
                 return self.f(*args, **kwargs)
@@ -291,7 +298,7 @@ class Jitted(HasFront):
             if traced.unsure:
                 spec.check(out)
         result = self._finish(spec, out, given.given)
-        if not spec.has_entry and not tracers and key not in self._uncompiled:
+        if not spec.has_entry and not tracers:
             spec.has_entry = True
             self._add_entry(spec, args, kwargs)
         return result
@@ -359,7 +366,7 @@ class Jitted(HasFront):
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
         roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]
         try:
-            with less_collection(), Timed(f"jit: tracing {self.__name__}") as taken:
+            with Timed(f"jit: tracing {self.__name__}") as taken:
                 traced, reach = trace_for_jit(function, given, roots, self.specialise)
         except BranchError as error:
             raise BranchError(
@@ -386,6 +393,7 @@ class Jitted(HasFront):
                     stacklevel=user_level(),
                 )
             self._uncompiled.add(key)
+            spec.has_entry = True  # it gets none
             return spec
         with self._lock:
             old = self._found.get(key, [])
