@@ -121,12 +121,24 @@ def find_groups(program: Program) -> Sequence[Step]:
     if made is None or not program.steps:
         return program.steps
     total = 0
+    #: operator without parameters, avals (which the program keeps alive) -> its weight, -1 if it is not known here
+    sizes: dict[tuple, int] = {}
+
+    def size_of(step: Step) -> int:
+        op, args, params, outs = step
+        if params or not all([type(a) is Variable or type(a) is float for a in args]):
+            return _weigh([step]) if is_known(step) else -1
+        key = (op, *[id(a.aval) if type(a) is Variable else 0 for a in args], *[id(v.aval) for v in outs])
+        size = sizes.get(key)
+        if size is None:
+            size = sizes[key] = _weigh([step]) if is_known(step) else -1
+        return size
 
     def place(step: Step, group: list[Step], depends: bool) -> Place:
         nonlocal total
-        if not is_known(step):
+        size = size_of(step)
+        if size < 0:
             return Place.NOWHERE
-        size = _weigh([step])
         full = bool(group) and total + size > _LONGEST
         total = size if full or not group else total + size
         return Place.NEXT if full else Place.HERE

@@ -208,7 +208,7 @@ class Registers:
             wanted = operand_type(name, i, dtype)
             if a.constant is not None and a.aval.dtype != wanted:
                 a = Values(Aval(a.aval.shape, wanted), constant=a.constant.astype(wanted))
-            if (a.aval.shape == out.shape or a.aval.size == out.size) and a.constant is None:
+            if out.size == 1 or ((a.aval.shape == out.shape or a.aval.size == out.size) and a.constant is None):
                 parts = list(parts_of(self.code, a))
             else:
                 rows = in_chunks(np.broadcast_to(places(a.aval), out.shape), width)

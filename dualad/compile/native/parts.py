@@ -59,15 +59,15 @@ class _Places(dict):
 class _Part:
     """One function while it is written."""
 
-    def __init__(self, known: dict[Any, Any], targets: dict[Variable, int], scratch: int, read: set[Variable]) -> None:
+    def __init__(
+        self, known: dict[Any, Any], targets: dict[Variable, int], scratch: int, read: set[Variable], constants: list
+    ) -> None:
         self.code = Code()
         self.lowering = Registers(self.code, LOOPS)
         self.lowering.scratch, self.lowering.read_later = scratch, read
         self.known, self.targets = known, targets
         self.env = _Places(self.code, known)
-        for key in known:
-            if type(key) is int:  # a constant: whether it is there is asked, so it has to be
-                self.lowering.constants[key] = self.env[key]
+        self.lowering.constants = {key: self.env[key] for key in constants}  # it is asked whether one is there
         self.made: list[Variable] = []
         self.lines = self._seen = 0
 
@@ -120,7 +120,9 @@ def in_parts(steps: Sequence[Step], reads: Sequence[tuple[Any, Aval]], writes: S
     known: dict[Any, Any] = {key: (aval, "%in", i) for i, (key, aval) in enumerate(reads)}
     targets = {v: i for i, v in enumerate(writes)}
     last = {a: k for k, step in enumerate(steps) for a in step.args if type(a) is Variable}
-    part = _Part(known, targets, 0, {*last, *writes})
+    #: what all parts share, or the time would grow with the square of the length
+    read, constants = {*last, *writes}, [key for key in known if type(key) is int]
+    part = _Part(known, targets, 0, read, constants)
     texts: list[str] = []
     needs_python = False
     for k, step in enumerate(steps):
@@ -128,6 +130,6 @@ def in_parts(steps: Sequence[Step], reads: Sequence[tuple[Any, Aval]], writes: S
         if part.lines > _LINES and k + 1 < len(steps):
             texts.append(part.finish(f"part{len(texts)}", {v for v in part.made if last.get(v, 0) > k}))
             needs_python = needs_python or part.lowering.needs_python
-            part = _Part(known, targets, part.lowering.scratch, {*last, *writes})
+            part = _Part(known, targets, part.lowering.scratch, read, constants)
     texts.append(part.finish(f"part{len(texts)}" if texts else "body", set()))
     return Written(texts, part.lowering.scratch, needs_python or part.lowering.needs_python)
