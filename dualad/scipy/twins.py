@@ -28,7 +28,7 @@ _globals: dict[str, dict] = {}
 
 def writable(x: Any) -> Any:
     """Return an argument as a twin is given it: results of plain arrays may be written to, with tensors."""
-    return own_numpy.array(x) if isinstance(x, np.ndarray) and not isinstance(x, Tracer) else x
+    return x if isinstance(x, Tracer) or not isinstance(x, np.ndarray) else own_numpy.array(x)
 
 
 def mirrors_twin(original: Callable, module: str, words: str) -> Callable:
