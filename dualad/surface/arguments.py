@@ -7,6 +7,7 @@ arrays (``objects.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,37 @@ def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
 
 
 def numpys_own(*numpy_functions: Any, kind: str) -> None:
-    """Let NumPy's own Python code be the handler: it asks of an array what a tensor has, and calls other functions."""
+    """Let NumPy's own Python code be the handler: what it makes arrays of may be tensors, which are arrays to it.
+
+    Not for code that writes into results, branches on values, or converts by ``np.array``.
+    """
     for f in numpy_functions:
-        function(f, kind=kind)(f._implementation)
+        own = f._implementation
+        names = {
+            name: _CONVERSIONS.get(name) or (_Converting(thing) if isinstance(thing, ModuleType) else thing)
+            for name, thing in own.__globals__.items()
+        }
+        copied = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
+        copied.__kwdefaults__ = own.__kwdefaults__
+        function(f, kind=kind)(copied)
+
+
+class _Converting:
+    """A module of NumPy's in the eyes of such code."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _CONVERSIONS.get(name) or getattr(self._module, name)
+
+
+def _as_array(a, dtype=None):
+    a = array_operand(a)
+    return a if dtype is None or a.dtype == dtype else a.astype(dtype)
+
+
+_CONVERSIONS: dict[str, Callable] = {"asanyarray": _as_array, "asarray": _as_array}
 
 
 def operand(x):

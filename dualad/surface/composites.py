@@ -30,6 +30,7 @@ from .arguments import (
     is_on,
     normalize_axes,
     normalize_axis,
+    numpys_own,
     reduced_axes,
     refuse_out,
 )
@@ -265,30 +266,7 @@ def corrcoef(
 
 # ── differences and integrals ────────────────────────────────────────────────────────────────────────────────────
 
-
-@function(np.diff, kind="composite")
-def diff(a: Array, n: int = 1, axis: Axis = -1, prepend: Any = UNSET, append: Any = UNSET) -> Array:
-    if n == 0:
-        return a
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
-    a = array_operand(a)
-    if not a.ndim:
-        raise ValueError("diff requires input that is at least one dimensional")
-    axis = normalize_axis(axis, a.ndim, "np.diff")
-    parts = [a]
-    for extra, at in ((prepend, 0), (append, len(parts) + 1)):
-        if extra is not UNSET:
-            extra = array_operand(extra)
-            if not extra.ndim:
-                extra = np.broadcast_to(extra, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
-            parts.insert(at, extra)
-    if len(parts) > 1:
-        a = np.concatenate(parts, axis)
-    for _ in range(n):
-        after, before = a[_along(axis, slice(1, None))], a[_along(axis, slice(None, -1))]
-        a = after != before if a.dtype.kind == "b" else after - before
-    return a
+numpys_own(np.diff, np.trapezoid, kind="composite")
 
 
 def _beside(extra, name: str, dtype: np.dtype) -> list:
@@ -306,21 +284,6 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     steps = flat[1:] - flat[:-1]
     before, after = [_beside(extra, name, steps.dtype) for extra, name in ((to_begin, "to_begin"), (to_end, "to_end"))]
     return np.concatenate([*before, steps, *after]) if before or after else steps
-
-
-@function(np.trapezoid, kind="composite")
-def trapezoid(y: Array, x: Array = None, dx: float = 1.0, axis: Axis = -1) -> Array:
-    y = array_operand(y)
-    axis = normalize_axis(axis, y.ndim, "np.trapezoid")
-    if x is None:
-        step = dx
-    else:
-        x = array_operand(x)
-        step = np.diff(x) if x.ndim == 1 else np.diff(x, axis=axis)
-        if x.ndim == 1:
-            step = step.reshape((-1,) + (1,) * (y.ndim - axis - 1))
-    pairs = y[_along(axis, slice(1, None))] + y[_along(axis, slice(None, -1))]
-    return np.sum(step * pairs / 2.0, axis=axis)
 
 
 def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:

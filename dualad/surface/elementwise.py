@@ -19,7 +19,7 @@ from ..errors import UnsupportedError
 from ..memory.memory import apply_view, as_array, in_order, like_copy, order_of, target
 from ..ops import arithmetic, choice, elementary
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out
+from .arguments import UNSET, array_operand, function, inexact_operand, numpys_own, operand, operands, refuse_out
 from .indexing import by_mode
 from .ufuncs import ANY_UFUNC, at_loop
 
@@ -164,13 +164,6 @@ def imag(val: Array) -> Array:
     return np.zeros(val.shape, val.dtype, order_of(val))[()]
 
 
-@function(np.angle, kind="composite")
-def angle(z: Array, deg: bool = False) -> Array:
-    z = array_operand(z)
-    phase = np.arctan2(np.imag(z), np.real(z)) if z.dtype.kind == "c" else np.arctan2(0, z)
-    return phase * (180 / np.pi) if deg else phase
-
-
 @function(np.real_if_close, kind="composite")
 def real_if_close(a: Array, tol: float = 100) -> Array:
     """Return the real part where all imaginary parts are small: by value, so that lanes of ``vmap`` split.
@@ -184,12 +177,6 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
         tol = float(np.finfo(a.dtype).eps) * tol
     refuse_lazy(a, "np.real_if_close", "use np.real(x), or ")
     return np.real(a) if np.all(np.abs(np.imag(a)) < tol) else a
-
-
-@function(np.iscomplex, kind="composite")
-def iscomplex(x: Array) -> Array:
-    x = array_operand(x)
-    return np.imag(x) != 0 if x.dtype.kind == "c" else np.zeros(x.shape, bool)[()]
 
 
 @function(np.isreal, kind="composite")
@@ -252,17 +239,7 @@ def i0(x: Array) -> Array:
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-@function(np.isposinf, kind="composite")
-def isposinf(x: Array, out: Array = None) -> Array:
-    refuse_out(out, "np.isposinf")
-    return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)))
-
-
-@function(np.isneginf, kind="composite")
-def isneginf(x: Array, out: Array = None) -> Array:
-    refuse_out(out, "np.isneginf")
-    return np.logical_and(np.isinf(x), np.signbit(x))
+numpys_own(np.angle, np.iscomplex, np.isneginf, np.isposinf, kind="composite")
 
 
 @function(np.isclose, kind="composite")

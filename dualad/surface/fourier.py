@@ -12,7 +12,7 @@ import numpy as np
 from ..core.aval import Array, Axis
 from ..errors import ArgumentError, DtypeError
 from ..ops import fourier
-from .arguments import function, normalize_axes, normalize_axis, operand
+from .arguments import function, normalize_axes, normalize_axis, numpys_own, operand
 
 
 def _norm(norm: str | None) -> str:
@@ -104,14 +104,4 @@ _along_two_axes(np.fft.rfft2, np.fft.rfftn)
 _along_two_axes(np.fft.irfft2, np.fft.irfftn)
 
 
-def _shift(numpy_function, distance) -> None:
-    @function(numpy_function, kind="composite")
-    def shift(x: Array, axes: Any = None) -> Array:
-        x = operand(x)
-        axes = range(x.ndim) if axes is None else (axes,) if np.ndim(axes) == 0 else axes
-        axes = [normalize_axis(i, x.ndim, "np.fft.fftshift") for i in axes]
-        return np.roll(x, [distance(x.shape[i]) for i in axes], axes)
-
-
-_shift(np.fft.fftshift, lambda n: n // 2)
-_shift(np.fft.ifftshift, lambda n: -(n // 2))
+numpys_own(np.fft.fftshift, np.fft.ifftshift, kind="composite")

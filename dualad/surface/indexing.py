@@ -39,7 +39,7 @@ from ..memory.memory import (
 )
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
-from .arguments import function, normalize_axis, operand
+from .arguments import function, normalize_axis, numpys_own, operand
 
 __all__ = ["along_axis", "by_mode", "parse_index", "set_at", "unstacked"]
 
@@ -459,22 +459,7 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return np.diag(np.ravel(v), k)
 
 
-@function(np.tril, kind="composite")
-def tril(m: Array, k: int = 0) -> Array:
-    m = operand(m)
-    return np.where(_triangle(m, k), m, np.zeros((), m.dtype))
-
-
-@function(np.triu, kind="composite")
-def triu(m: Array, k: int = 0) -> Array:
-    m = operand(m)
-    return np.where(_triangle(m, k - 1), np.zeros((), m.dtype), m)
-
-
-def _triangle(m, k) -> np.ndarray:
-    if not m.ndim:
-        raise ValueError("a 0-d array has no triangle")
-    return np.tri(*m.shape[-2:], k=k, dtype=bool) if m.ndim > 1 else np.tri(m.shape[0], k=k, dtype=bool)
+numpys_own(np.append, np.tril, np.triu, kind="composite")
 
 
 # ── removing, inserting, windows ─────────────────────────────────────────────────────────────────────────────────
@@ -536,13 +521,6 @@ def _static(obj, name: str):
             "compute the index outside the transform",
         )
     return obj
-
-
-@function(np.append, kind="composite")
-def append(arr: Array, values: Any, axis: Axis = None) -> Array:
-    if axis is None:
-        arr, values, axis = np.ravel(operand(arr)), np.ravel(operand(values)), 0
-    return np.concatenate((arr, values), axis=axis)
 
 
 @function(np.lib.stride_tricks.sliding_window_view, kind="composite")

@@ -48,52 +48,10 @@ def _square(a):
 
 
 numpys_own(
-    np.linalg.matmul, np.linalg.tensordot, np.linalg.vecdot, np.linalg.trace, np.linalg.diagonal, kind="composite"
-)
-
-
-@function(np.linalg.outer, kind="composite")
-def outer(x1: Array, x2: Array, /) -> Array:
-    x1, x2 = operands(x1, x2)
-    if np.ndim(x1) != 1 or np.ndim(x2) != 1:
-        raise ValueError(
-            f"Input arrays must be one-dimensional, but they are x1.ndim={np.ndim(x1)} and x2.ndim={np.ndim(x2)}."
-        )
-    return np.outer(x1, x2)
-
-
-@function(np.linalg.cross, kind="composite")
-def cross(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
-    x1, x2 = operands(x1, x2)
-    if not np.ndim(x1) or not np.ndim(x2):
-        raise ValueError("At least one array has zero dimension")
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(
-            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are"
-            f" {x1.shape[axis]} and {x2.shape[axis]} dimensional instead."
-        )
-    return np.cross(x1, x2, axis=axis)
-
-
-@function(np.linalg.matrix_power, kind="composite")
-def matrix_power(a: Array, n: Any) -> Array:
-    a = _square(a)
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise TypeError("exponent must be an integer") from None
-    if n < 0:
-        a, n = np.linalg.inv(a), -n
-    if n == 0:
-        return np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
-    # aⁿ = the product of a^(2^i) over the binary digits i of n that are one
-    result = None
-    while n:
-        if n % 2:
-            result = a if result is None else result @ a
-        n //= 2
-        a = a @ a if n else a
-    return result
+    np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_power, np.linalg.outer,
+    np.linalg.tensordot, np.linalg.tensorinv, np.linalg.trace, np.linalg.vecdot,
+    kind="composite",
+)  # fmt: skip
 
 
 @function(np.linalg.multi_dot, kind="composite")
@@ -158,15 +116,6 @@ def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
     if a.size != size**2:
         raise LinAlgError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
     return np.reshape(np.linalg.solve(np.reshape(a, (size, size)), np.reshape(b, -1)), shape)
-
-
-@function(np.linalg.tensorinv, kind="composite")
-def tensorinv(a: Array, ind: int = 2) -> Array:
-    a = operand(a)
-    if ind <= 0:
-        raise ValueError("Invalid ind argument.")
-    rows, columns = a.shape[:ind], a.shape[ind:]
-    return np.reshape(np.linalg.inv(np.reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
 
 
 @function(np.linalg.pinv)

@@ -14,7 +14,7 @@ from ..core.aval import Array
 from ..core.libraries import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import array_operand, function, inexact_operand, normalize_axes, operand
+from .arguments import array_operand, function, inexact_operand, normalize_axes, numpys_own, operand
 
 
 def _coefficients(p):
@@ -148,30 +148,7 @@ def polydiv(u: Array, v: Array) -> tuple:
     return np.stack(quotient), rest
 
 
-@function(np.polyder, kind="composite")
-def polyder(p: Array, m: Array = 1) -> Array:
-    if m < 0:
-        raise ValueError("Order of derivative must be positive (see polyint)")
-    p = _polynomial(p)
-    for _ in range(m):
-        n = max(p.shape[0] - 1, 0)
-        p = p[:-1] * np.arange(n, 0, -1)
-    return p
-
-
-@function(np.polyint, kind="composite")
-def polyint(p: Array, m: Array = 1, k: int | None = None) -> Array:
-    if m < 0:
-        raise ValueError("Order of integral must be positive (see polyder)")
-    p = _polynomial(p)
-    constants = np.zeros(m) if k is None else np.atleast_1d(operand(k))
-    if constants.shape[0] == 1 and m > 1:
-        constants = constants * np.ones(m)
-    if constants.shape[0] < m:
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    for i in range(m):
-        p = np.concatenate([p / np.arange(p.shape[0], 0, -1), constants[i : i + 1]])
-    return p
+numpys_own(np.polyder, np.polyint, kind="composite")
 
 
 @function(np.polyfit, kind="composite")

@@ -55,6 +55,10 @@ def min_scalar_type(a: Array, /) -> Array:
 numpys_own(
     np.common_type, np.diag_indices_from, np.isrealobj, np.tril_indices_from, np.triu_indices_from, kind="metadata"
 )
+numpys_own(
+    np.expand_dims, np.fliplr, np.flipud, np.linalg.matrix_transpose, np.matrix_transpose, np.moveaxis, np.resize,
+    np.rollaxis, np.rot90, kind="composite",
+)  # fmt: skip
 
 
 @function(np.iscomplexobj, kind="metadata")
@@ -160,16 +164,6 @@ def squeeze(a: Array, axis: Axis = None) -> Array:
     return np.reshape(a, tuple([n for i, n in enumerate(a.shape) if i not in axes]))
 
 
-@function(np.expand_dims, kind="composite")
-def expand_dims(a: Array, axis: Axis) -> Array:
-    a = operand(a)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    ndim = a.ndim + len(axes)
-    axes = normalize_axes(tuple(axes), ndim, "np.expand_dims")
-    left = iter(a.shape)
-    return np.reshape(a, tuple([1 if i in axes else next(left) for i in range(ndim)]))
-
-
 def _at_least(numpy_function, widened: dict) -> None:
     """Register a function that adds axes: ``widened`` has a shape's new one, by its number of axes."""
 
@@ -190,18 +184,6 @@ def broadcast_arrays(*args: Array, subok: bool = False) -> tuple:
     args = [operand(a) for a in args]
     shape = np.broadcast_shapes(*[np.shape(a) for a in args])
     return tuple([np.broadcast_to(a, shape) for a in args])
-
-
-@function(np.resize, kind="composite")
-def resize(a: Array, new_shape: Any) -> Array:
-    new_shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
-    if any(n < 0 for n in new_shape):
-        raise ValueError("all elements of `new_shape` must be non-negative")
-    flat = np.ravel(a)
-    size = math.prod(new_shape)
-    if not flat.size:
-        return np.broadcast_to(np.zeros_like(flat, shape=()), new_shape)
-    return np.reshape(flat[np.arange(size) % flat.size], new_shape)
 
 
 @function(np.copy)
@@ -255,19 +237,6 @@ def _write_transposed(base, params, value):
     return shaping.transpose(value, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
-@function(np.moveaxis, kind="composite")
-def moveaxis(a: Array, source: Any, destination: Any) -> Array:
-    a = operand(a)
-    source = normalize_axes(tuple(source) if np.iterable(source) else source, a.ndim, "np.moveaxis")
-    destination = normalize_axes(tuple(destination) if np.iterable(destination) else destination, a.ndim, "np.moveaxis")
-    if len(source) != len(destination):
-        raise ValueError("`source` and `destination` arguments must have the same number of elements")
-    order = [n for n in range(a.ndim) if n not in source]
-    for dest, src in sorted(zip(destination, source, strict=True)):
-        order.insert(dest, src)
-    return np.transpose(a, order)
-
-
 @function(np.swapaxes, kind="composite")
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     a = operand(a)
@@ -275,23 +244,6 @@ def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     order = list(range(a.ndim))
     order[i], order[j] = j, i
     return np.transpose(a, order)
-
-
-@function(np.rollaxis, kind="composite")
-def rollaxis(a: Array, axis: Axis, start: int = 0) -> Array:
-    a = operand(a)
-    axis = normalize_axis(axis, a.ndim, "np.rollaxis")
-    start = normalize_axis(start, a.ndim + 1, "np.rollaxis")
-    return np.moveaxis(a, axis, start - (axis < start))
-
-
-# np.linalg.matrix_transpose is np.matrix_transpose in some releases and a function of its own in others.
-@function(np.matrix_transpose, np.linalg.matrix_transpose, kind="composite")
-def matrix_transpose(x: Array, /) -> tuple:
-    x = operand(x)
-    if np.ndim(x) < 2:
-        raise ValueError(f"Input array must be at least 2-dimensional, but it is {np.ndim(x)}")
-    return np.swapaxes(x, -1, -2)
 
 
 # ── reversing and repeating ──────────────────────────────────────────────────────────────────────────────────────
@@ -306,32 +258,6 @@ def flip(m: Array, axis: Axis = None) -> Array:
 @writer(shaping.flip)
 def _write_flip(base, params, value):
     return shaping.flip(value, **params)
-
-
-def _flip_along(numpy_function, axis: int) -> None:
-    @function(numpy_function, kind="composite")
-    def flipped(m: Array) -> Array:
-        if np.ndim(m) <= axis:
-            raise ValueError(f"Input must be >= {axis + 1}-d.")
-        return np.flip(m, axis)
-
-
-_flip_along(np.flipud, 0)
-_flip_along(np.fliplr, 1)
-
-
-@function(np.rot90, kind="composite")
-def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
-    m = operand(m)
-    if len(axes) != 2:
-        raise ValueError("len(axes) must be 2.")
-    first, second = normalize_axes(tuple(axes), m.ndim, "np.rot90")
-    k %= 4
-    if k == 0:
-        return m[...]
-    if k == 2:
-        return np.flip(m, (first, second))
-    return np.swapaxes(np.flip(m, second), first, second) if k == 1 else np.flip(np.swapaxes(m, first, second), second)
 
 
 @function(np.roll, kind="composite")
