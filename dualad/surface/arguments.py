@@ -6,6 +6,8 @@ arrays (``objects.py``).
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
@@ -50,13 +52,23 @@ def numpys_own(*numpy_functions: Any, kind: str) -> None:
     """
     for f in numpy_functions:
         own = f._implementation
-        names = {
-            name: _CONVERSIONS.get(name) or (_Converting(thing) if isinstance(thing, ModuleType) else thing)
-            for name, thing in own.__globals__.items()
-        }
-        copied = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
-        copied.__kwdefaults__ = own.__kwdefaults__
-        function(f, kind=kind)(copied)
+        function(f, kind=kind)(_copied(own, _converting(own.__globals__["__name__"])))
+
+
+@functools.cache
+def _converting(module: str) -> dict[str, Any]:
+    """Return the names of a module of NumPy's, whose conversions leave tensors alone, in its own functions too."""
+    known = vars(sys.modules[module])
+    names = {name: _Converting(x) if isinstance(x, ModuleType) else x for name, x in known.items()} | _CONVERSIONS
+    own = {name: x for name, x in known.items() if isinstance(x, FunctionType) and x.__globals__ is known}
+    names |= {name: _copied(x, names) for name, x in own.items() if name not in _CONVERSIONS}
+    return names
+
+
+def _copied(function: FunctionType, names: dict[str, Any]) -> FunctionType:
+    out = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    out.__kwdefaults__ = function.__kwdefaults__
+    return out
 
 
 class _Converting:

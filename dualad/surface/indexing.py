@@ -396,19 +396,6 @@ if _in1d is not None:
         return np.isin(np.ravel(operand(ar1)), ar2, assume_unique, invert, kind=kind)
 
 
-@function(np.ix_, kind="composite")
-def ix_(*args: Array) -> tuple:
-    out = []
-    for i, x in enumerate(args):
-        x = operand(x)
-        if np.ndim(x) != 1:
-            raise ValueError("Cross index must be 1 dimensional")
-        if x.dtype.kind == "b":
-            x = np.flatnonzero(x)
-        out.append(np.reshape(x, (1,) * i + (-1,) + (1,) * (len(args) - 1 - i)))
-    return tuple(out)
-
-
 # ── diagonals and triangles ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -459,7 +446,7 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return np.diag(np.ravel(v), k)
 
 
-numpys_own(np.append, np.tril, np.triu, kind="composite")
+numpys_own(np.append, np.ix_, np.tril, np.triu, kind="composite")
 
 
 # ── removing, inserting, windows ─────────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,6 @@ from .arguments import (
     numpys_own,
     operand,
     operands,
-    refuse_out,
 )
 
 # The named tuples that NumPy answers with, which have no public name.
@@ -48,45 +47,30 @@ def _square(a):
 
 
 numpys_own(
-    np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_power, np.linalg.outer,
-    np.linalg.tensordot, np.linalg.tensorinv, np.linalg.trace, np.linalg.vecdot,
-    kind="composite",
+    np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.multi_dot, np.linalg.outer, np.linalg.tensordot,
+    np.linalg.tensorinv, np.linalg.trace, np.linalg.vecdot, kind="composite",
 )  # fmt: skip
 
 
-@function(np.linalg.multi_dot, kind="composite")
-def multi_dot(arrays: Any, *, out: Array = None) -> Array:
-    refuse_out(out, "np.linalg.multi_dot")
-    arrays = operands(*arrays)
-    if len(arrays) < 2:
-        raise ValueError("Expecting at least two arrays.")
-    if len(arrays) == 2:
-        return np.dot(*arrays)
-    for i, a in enumerate(arrays):
-        if np.ndim(a) != 2 and not (np.ndim(a) == 1 and i in (0, len(arrays) - 1)):
-            raise LinAlgError(f"{np.ndim(a)}-dimensional array given. Array must be two-dimensional")
-    sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0], *[a.shape[0] for a in arrays[1:]]]
-    sizes.append(1 if arrays[-1].ndim == 1 else arrays[-1].shape[1])
-    split = _cheapest_splits(sizes)
-
-    def product(i: int, j: int):
-        return arrays[i] if i == j else product(i, split[i, j]) @ product(split[i, j] + 1, j)
-
-    return product(0, len(arrays) - 1)
-
-
-def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return where to split each chain of matrices of sizes[i] × sizes[i+1] (dynamic programming, O(n³))."""
-    n = len(sizes) - 1
-    cost: dict[tuple[int, int], float] = {(i, i): 0 for i in range(n)}
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            costs = [cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
-            cost[i, j] = min(costs)
-            split[i, j] = i + costs.index(cost[i, j])
-    return split
+@function(np.linalg.matrix_power, kind="composite")
+def matrix_power(a: Array, n: Any) -> Array:
+    a = _square(a)
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError("exponent must be an integer") from None
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    if n == 0:
+        return np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+    # aⁿ = the product of a^(2^i) over the binary digits i of n that are one
+    result = None
+    while n:
+        if n % 2:
+            result = a if result is None else result @ a
+        n //= 2
+        a = a @ a if n else a
+    return result
 
 
 # ── systems ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -208,12 +208,6 @@ DIFFERENT: dict[tuple[str, str], str] = {
         ("np.linalg.tensorinv", "x, 1"),
     ),
     **_for_each(
-        "a polynomial has one axis of coefficients; what NumPy does with more depends on their number",
-        ("np.polyder", "x"),
-        ("np.polyder", "x, 0"),
-        ("np.polyder", "x, 2"),
-    ),
-    **_for_each(
         "a number of repetitions, axes or places that is none, and an unknown method, are refused even where NumPy does"
         " not come to look",
         ("np.repeat", "x, -1"),
