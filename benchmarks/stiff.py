@@ -1,5 +1,6 @@
 """Six stiff problems: the compiled Rosenbrock method beside SciPy's Radau and BDF, and diffrax's Kvaerno5.
 
+Two more are differential-algebraic, with a mass matrix, beside SUNDIALS's IDA as scikit-sundae calls it.
 ``python -m benchmarks.stiff`` prints error and time of each at several tolerances, with the gradient's time, and
 ``python -m benchmarks.stiff FILE.svg`` draws them. The first calls, which compile, are not in the times. Not for:
 problems that are not stiff (``trajectories.py``).
@@ -15,7 +16,7 @@ import scipy.integrate as si
 
 import dualad as da
 
-__all__ = ["PROBLEMS", "table"]
+__all__ = ["DAES", "PROBLEMS", "dae_table", "table"]
 
 
 def robertson(t, y, p):
@@ -85,10 +86,55 @@ PROBLEMS = {
 }  # fmt: skip
 
 
+def conserved(t, y, p):
+    """Robertson's reactions, the third equation the sum of what there is."""
+    return [*robertson(t, y, p)[:2], y[0] + y[1] + y[2] - 1]
+
+
+def amplifier(t, y, p):
+    """Rentrop, Roche and Steinebach's transistor amplifier (1989), its input and its current amplification in p."""
+    diode = lambda u: 1e-6 * (np.exp(u / 0.026) - 1)
+    first, second = diode(y[1] - y[2]), diode(y[4] - y[5])
+    return [
+        (y[0] - p[0] * np.sin(200 * np.pi * t)) / 1e3, (2 * y[1] - 6) / 9e3 + (1 - p[1]) * first, y[2] / 9e3 - first,
+        (y[3] - 6) / 9e3 + p[1] * first, (2 * y[4] - 6) / 9e3 + (1 - p[1]) * second, y[5] / 9e3 - second,
+        (y[6] - 6) / 9e3 + p[1] * second, y[7] / 9e3,
+    ]  # fmt: skip
+
+
+def capacities():
+    mass = np.zeros((8, 8))
+    for capacity, nodes in zip(1e-6 * np.arange(1, 6), ((0, 1), (2,), (3, 4), (5,), (6, 7)), strict=True):
+        mass[np.ix_(nodes, nodes)] = capacity * (1 - 2 * np.eye(len(nodes)))
+    return mass
+
+
+#: the same, and the mass matrix
+DAES = {
+    "robertson": (conserved, *PROBLEMS["robertson"][1:], np.diag([1.0, 1.0, 0.0])),
+    "amplifier": (
+        amplifier, (0.0, 0.2), np.array([0.0, 3, 3, 6, 3, 3, 6, 0]), np.array([0.1, 0.99]), 1.0, capacities(),
+    ),
+}  # fmt: skip
+
+
 def by_dualad(f, span, y0, options):
     solve_ivp = importlib.import_module("dualad.scipy.integrate").solve_ivp
     end = lambda p: solve_ivp(f, span, y0, "Rodas5P", args=(p,), **options).y[:, -1]
     return da.jit(end), da.jit(da.grad(lambda p: end(p)[0]))
+
+
+def by_ida(f, span, y0, options):
+    ida, mass = importlib.import_module("sksundae.ida").IDA, options.pop("mass")
+
+    def end(p):
+        def residual(t, y, yp, out):
+            out[:] = mass @ yp - f(t, y, p)
+
+        slopes = np.linalg.pinv(mass) @ f(span[0], y0, p)
+        return ida(residual, **options, max_num_steps=10**6).solve(np.array(span), y0, slopes).y[-1]
+
+    return end, None
 
 
 def by_scipy(method):
@@ -150,6 +196,21 @@ def table(tolerances=(1e-4, 1e-6, 1e-8), names=tuple(PROBLEMS), whose=tuple(CONT
             yield name, tol, who, error, clock(call, p), slope
 
 
+def dae_table(tolerances=(1e-4, 1e-6, 1e-8)):
+    """Yield the same of differential-algebraic equations."""
+    contenders = {"dualad Rodas5P": by_dualad, "SUNDIALS IDA": by_ida}
+    for (name, (f, span, y0, p, size, mass)), tol in itertools.product(DAES.items(), tolerances):
+        exact = by_dualad(f, span, y0, {"rtol": 1e-11, "atol": 1e-11 * size, "mass": mass})[0](p)
+        for who, make in contenders.items():
+            try:
+                call, gradient = make(f, span, y0, {"rtol": tol, "atol": tol * size, "mass": mass})
+                error = np.max(abs(call(p) - exact) / (abs(exact) + size))
+            except ImportError:
+                continue
+            slope = (gradient(p), clock(gradient, p))[1] if gradient else None
+            yield f"{name} DAE", tol, who, error, clock(call, p), slope
+
+
 def draw(path):
     """Draw the error of each problem's end over the time that it took, for tolerances from 1e-3 to 1e-10."""
     plt = importlib.import_module("matplotlib.pyplot")
@@ -173,6 +234,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         draw(sys.argv[1])
         sys.exit()
-    for name, tol, who, error, seconds, slope in table():
+    for name, tol, who, error, seconds, slope in itertools.chain(table(), dae_table()):
         last = "" if slope is None else f"{slope * 1e6:12,.0f} µs gradient"
-        print(f"{name:12} {tol:7.0e}  {who:18} error {error:7.1e} {seconds * 1e6:12,.0f} µs{last}", flush=True)
+        print(f"{name:13} {tol:7.0e}  {who:18} error {error:7.1e} {seconds * 1e6:12,.0f} µs{last}", flush=True)

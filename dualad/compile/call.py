@@ -190,7 +190,7 @@ def machine_code(program: Program) -> Compiled | None:
     if engine() is None:
         return None
     compiled = CallProgram(program).compiled
-    return compiled if compiled.calls == {"native": 1} else None
+    return compiled if set(compiled.calls) == {"native"} else None
 
 
 # ── call(*vectors, *others; program, linear) ─────────────────────────────────────────────────────────────────────

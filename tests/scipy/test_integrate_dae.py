@@ -16,17 +16,12 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 import dualad as da
+from benchmarks.stiff import DAES
 from dualad.errors import ArgumentError, BranchError, ConvergenceError, DualadError, ShapeError, UnsupportedError
 from dualad.scipy.integrate import solve_dae, solve_ivp
 
-RATES = np.array([0.04, 3e7, 1e4])
+robertson, _, _, RATES, *_ = DAES["robertson"]
 TIGHT = {"rtol": 1e-8, "atol": 1e-12}
-
-
-def robertson(t: Any, y: Any, k: Any) -> list:
-    """Robertson's reactions (1966), the third equation the sum of what there is."""
-    slow, fast, back = k[0] * y[0], k[1] * y[1] ** 2, k[2] * y[1] * y[2]
-    return [back - slow, slow - back - fast, y[0] + y[1] + y[2] - 1]
 
 
 def implicit_robertson(t: Any, y: Any, yp: Any, k: Any) -> list:
@@ -160,30 +155,14 @@ AMPLIFIED = [
 ]  # fmt: skip
 
 
-def amplifier(t: Any, y: Any) -> list:
-    diode = lambda u: 1e-6 * (np.exp(u / 0.026) - 1)
-    first, second = diode(y[1] - y[2]), diode(y[4] - y[5])
-    return [
-        (y[0] - 0.1 * np.sin(200 * np.pi * t)) / 1e3, (2 * y[1] - 6) / 9e3 + 0.01 * first, y[2] / 9e3 - first,
-        (y[3] - 6) / 9e3 + 0.99 * first, (2 * y[4] - 6) / 9e3 + 0.01 * second, y[5] / 9e3 - second,
-        (y[6] - 6) / 9e3 + 0.99 * second, y[7] / 9e3,
-    ]  # fmt: skip
-
-
-def capacities() -> np.ndarray:
-    mass = np.zeros((8, 8))
-    for capacity, nodes in zip(1e-6 * np.arange(1, 6), ((0, 1), (2,), (3, 4), (5,), (6, 7)), strict=True):
-        mass[np.ix_(nodes, nodes)] = capacity * (1 - 2 * np.eye(len(nodes)))
-    return mass
-
-
 def test_transistor_amplifier() -> None:
     """Its mass matrix has capacities between nodes: neither diagonal nor regular."""
-    mass, start = capacities(), np.array([0.0, 3, 3, 6, 3, 3, 6, 0])
-    end = da.jit(lambda y0: solve_ivp(amplifier, (0, 0.2), y0, "Rodas5P", mass=mass, rtol=1e-6, atol=1e-6).y[:, -1])
+    f, span, start, p, _, mass = DAES["amplifier"]
+    options = {"args": (p,), "rtol": 1e-6, "atol": 1e-6}
+    end = da.jit(lambda y0: solve_ivp(f, span, y0, "Rodas5P", mass=mass, **options).y[:, -1])
     np.testing.assert_allclose(end(start), AMPLIFIED, atol=1e-6)
-    residual = lambda t, y, yp: mass @ yp - np.stack(amplifier(t, y))
-    found = solve_dae(residual, (0, 0.2), start, np.zeros(8), rtol=1e-6, atol=1e-6)
+    residual = lambda t, y, yp, p: mass @ yp - np.stack(f(t, y, p))
+    found = solve_dae(residual, span, start, np.zeros(8), **options)
     np.testing.assert_allclose(found.y[:, -1], AMPLIFIED, atol=1e-6)
 
 

@@ -454,10 +454,27 @@ def test_what_is_left_to_scipy_under_jit() -> None:
     turn = lambda k: solve_ivp(lambda t, y: 1j * k * y, (0.0, 1.0), [1.0 + 0j], rtol=1e-8, atol=1e-8).y[0, -1].real
     with pytest.warns(PerformanceNote, match="its two parts"):
         assert da.jit(turn)(0.5) == pytest.approx(np.cos(0.5), rel=1e-6)
-    many = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(400), rtol=1e-8, atol=1e-8).y[0, -1]
+    many = lambda k: solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(40_000), rtol=1e-8, atol=1e-8).y[0, -1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert da.jit(da.grad(many))(0.5) == pytest.approx(-np.exp(-0.5), rel=1e-6)
+
+
+def test_large_states_are_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more numbers than one loop over registers takes: their programs are several pieces of machine code."""
+    start, rates = np.sin(np.linspace(0, 3, 600)), np.linspace(0.5, 1.5, 600)
+
+    def heat(t, y, k):
+        left, right = np.concatenate([y[:1], y[:-1]]), np.concatenate([y[1:], y[-1:]])
+        return k * (left - 2 * y + right) - y + np.sin(t)
+
+    expected = si.solve_ivp(heat, (0.0, 3.0), start, args=(rates,), rtol=1e-8, atol=1e-8).y[:, -1]
+    step = si.solve_ivp(heat, (0.0, 3.0), start, args=(rates * (1 + 1e-5),), rtol=1e-8, atol=1e-8).y[:, -1]
+    monkeypatch.setattr(si, "solve_ivp", lambda *a, **k: pytest.fail("SciPy's loop was run"))
+    end = lambda k: solve_ivp(heat, (0.0, 3.0), start, args=(k,), rtol=1e-8, atol=1e-8).y[:, -1]
+    np.testing.assert_allclose(da.jit(end)(rates), expected, rtol=1e-12)
+    slope = da.jit(da.grad(lambda k: np.sum(end(k) ** 2)))(rates) @ rates
+    assert slope == pytest.approx(np.sum(step**2 - expected**2) / 1e-5, rel=1e-4)
 
 
 def test_a_global_that_changes_is_read_again() -> None:

@@ -82,7 +82,7 @@ def solve_ivp(
 
     Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps; so is that of ``"Rodas5P"``.
     It is SciPy's where a function branches on values, for SciPy's implicit methods, and for complex states and those of
-    more than 256 numbers (32 of ``"Rodas5P"``).
+    more than 32,768 numbers (32 of ``"Rodas5P"``), tangents counted.
 
     Parameters
     ----------

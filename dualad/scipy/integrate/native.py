@@ -37,8 +37,8 @@ OURS = ("Tsit5", "Vern7", "Rodas5P", *FIXED)
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."
-#: states of more numbers are left to SciPy's loop: their steps are array operations, in which little is lost
-_LARGEST = 256
+#: states of more numbers, tangents among them, are left to SciPy's loop: compiling it takes seconds then
+_LARGEST = 2**15
 #: and those of implicit methods, whose matrices are factorized in the loop
 _LARGEST_MATRIX = 32
 
