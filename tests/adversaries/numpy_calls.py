@@ -189,6 +189,8 @@ _TAKEN = (
 )  # fmt: skip
 #: most entries of anything that is computed: more are a question of memory, and NumPy's own functions take a minute
 _LARGEST = 1 << 24
+#: most numbers of a program whose second derivatives are compared
+_FEW = 15
 #: a difference is one of rounding if it is at most so many times what rounding does to plain NumPy
 _FURTHER = 32
 _OBJECTS = re.compile(r"(v\d+) = np\.(?:as|ascontiguous|)array\(")
@@ -427,9 +429,15 @@ def _derivatives(f: Callable, make: Callable, rounding: _Rounding) -> None:
         return sum([np.sum(p * 0.5) for p in parts], start=0.0 * np.sum(xs[0]))
 
     places = tuple(range(len(make())))
-    for transform, lanes in ((lambda g: da.grad(g, places), False), (lambda g: da.vmap(g), True)):
-        g = total if not lanes else lambda *xs: f(*[x * 1.0 for x in xs])
-        given = tuple([np.stack([a, a * 0.5]) if lanes else np.array(a) for a in make()])
+    few = sum([np.size(a) for a in make()]) <= _FEW
+    ways = {
+        "gradient": lambda g: da.grad(g, places),
+        "lanes": da.vmap,
+        **({"Hessian": lambda g: da.hessian(g, places)} if few else {}),
+    }
+    for name, transform in ways.items():
+        g = total if name != "lanes" else lambda *xs: f(*[x * 1.0 for x in xs])
+        given = tuple([np.stack([a, a * 0.5]) if name == "lanes" else np.array(a) for a in make()])
         expected, error = _called(transform(g), given)
         if error is not None:
             continue
@@ -438,5 +446,5 @@ def _derivatives(f: Callable, make: Callable, rounding: _Rounding) -> None:
             if refusal is not None:
                 if _is_taught(refusal):
                     continue
-                raise Difference(f"{'lanes' if lanes else 'gradient'}, jit {what}: {type(refusal).__name__}: {refusal}")
-            _alike(found, expected, f"{'lanes' if lanes else 'gradient'}, jit {what}", rounding)
+                raise Difference(f"{name}, jit {what}: {type(refusal).__name__}: {refusal}")
+            _alike(found, expected, f"{name}, jit {what}", rounding)
