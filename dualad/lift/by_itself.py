@@ -26,7 +26,7 @@ from ..base.signatures import Args, Out
 from ..boundary.swallowed import SwallowedRefusals
 from ..boundary.transformed import Transformed, transform
 from ..boundary.type_tests import asking, users_of
-from .places import MISSING, Place, is_quiet, original_in, restore, swap
+from .places import MISSING, Place, Swap, is_quiet, lock, original_in
 from .python_names import ASKING, BUILTINS
 from .reach import Reach, is_kept
 from .targets import lift_table, top
@@ -51,27 +51,44 @@ _OF_NUMBERS = frozenset({"colorsys", "statistics"})
 _known: dict[int, _Known] = {}
 #: the reaches of functions without a closure, which are the same at each call; a few are kept
 _reaches: OrderedDict[tuple, Reach] = OrderedDict()
+_KEPT = 32
+
+#: what asks in some globals, by their id, with them; a few are kept
+_asked: OrderedDict[int, tuple[tuple[dict, ...], list[Place], Swap]] = OrderedDict()
+
+
+def _ask(namespaces: tuple[dict, ...]) -> tuple[tuple[dict, ...], list[Place], Swap]:
+    """Return the places, in the globals of code that asks for types, of the names that it asks by; and their swap."""
+    found = _asked.get(id(namespaces))
+    if found is None or found[0] is not namespaces:
+        with lock:
+            mark = lift_table().mark
+            places = [
+                Place.at(names, name, MISSING, BUILTINS[name], mark)
+                for names in namespaces
+                for name in ASKING
+                if original_in(names, name, names.get(name, MISSING)) is MISSING
+            ]
+        found = _asked[id(namespaces)] = namespaces, places, Swap(places)
+        if len(_asked) > _KEPT:
+            _asked.popitem(last=False)
+    return found
 
 
 class _Names:
     """A block in which code that asks for types finds the names replaced that it asks by, and nothing else."""
 
-    __slots__ = ("_asking", "_places")
+    __slots__ = ("_swap",)
 
     def __init__(self, namespaces: tuple[dict, ...]) -> None:
-        mark = lift_table().mark if namespaces else ""
-        self._asking = self._places = [
-            Place.at(names, name, MISSING, BUILTINS[name], mark)
-            for names in namespaces
-            for name in ASKING
-            if original_in(names, name, names.get(name, MISSING)) is MISSING
-        ]
+        self._swap = _ask(namespaces)[2]
 
     def __enter__(self) -> None:
-        swap(self._places)
+        with lock:
+            self._swap.swap()
 
     def __exit__(self, *exc_info: object) -> None:
-        restore(self._places)
+        self._swap.restore()
 
     def unlifted(self) -> _Names | None:
         """Return the block for the same function without lifting; None if this one does not lift."""
@@ -84,26 +101,22 @@ class _Lift(_Names):
     __slots__ = ("_function", "_reach", "packages")
 
     def __init__(self, f: Callable, function: Any, packages: tuple[str, ...]) -> None:
-        super().__init__(asking(f, is_quiet()))
         self._function, self.packages = function, packages
         reach = _reaches.get((id(f), packages))
         if reach is None:
-            reach = Reach(f, function.__globals__, packages)
+            reach = Reach(f, function.__globals__, packages, others=lambda: _ask(asking(f, is_quiet()))[1])
             if f is function and f.__closure__ is None:
                 _reaches[id(f), packages] = reach
-                if len(_reaches) > 32:
+                if len(_reaches) > _KEPT:
                     _reaches.popitem(last=False)
         self._reach = reach
 
     def __enter__(self) -> None:
-        self._places = self._reach.current() + self._asking
-        super().__enter__()
+        self._swap = self._reach.swap()
 
     def unlifted(self) -> _Names:
         """Return the block in which the function is not lifted."""
-        block = _Names(())
-        block._places = self._asking
-        return block
+        return _Names(asking(self._reach.f, is_quiet()))
 
     def learn(self) -> None:
         """Remember that this code has to be lifted, and say so once."""
@@ -117,7 +130,7 @@ def begin(f: Callable) -> _Lift | _Names | None:
     """Return the block in which a function has to run; None if there is none."""
     if _off.get():
         return None
-    if (lift := _known_lift(f)) is not None:
+    if _known and (lift := _known_lift(f)) is not None:
         return lift
     namespaces = asking(f, is_quiet())
     return _Names(namespaces) if namespaces else None
@@ -125,16 +138,14 @@ def begin(f: Callable) -> _Lift | _Names | None:
 
 def _known_lift(f: Callable) -> _Lift | None:
     """Return the block in which a function is known to need to run lifted; None if there is none."""
-    if not _known:
-        return None
+    if type(f) is types.FunctionType and not f.__dict__ and (known := _known.get(id(f.__code__))) is not None:
+        return None if known.packages is None else _Lift(f, f, known.packages)  # as most often
     if type(f) is types.FunctionType and not (f.__dict__ or f.__code__.co_filename.startswith(PACKAGE)):
-        user = (f, f)  # as most often
-    elif (found := _user_of(f)) is not None:
-        user = found
-    else:
+        user: Any = (f, f)
+    elif (user := _user_of(f)) is None:
         return None
     known = _known.get(id(_code(user[1])))
-    return None if known is None or known.packages is None else _Lift(*user, known.packages)
+    return None if known is None or known.packages is None else _Lift(user[0], user[1], known.packages)
 
 
 def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _Lift | None:

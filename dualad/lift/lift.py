@@ -19,7 +19,7 @@ from ..base.signatures import Args, Out
 from ..boundary.transformed import Transformed, transform
 from ..errors import ArgumentTypeError
 from . import targets
-from .places import Place, restore, swap
+from .places import Swap
 from .reach import Modules, Reach, home_of, is_kept, named
 from .targets import REDIRECTED
 
@@ -82,12 +82,11 @@ def with_redirects(f: Callable, reach: Reach) -> Callable:
     call = f if isinstance(f, types.FunctionType) else reach.table().in_place_of(f) or f
 
     def run(*args, **kwargs):
-        places = reach.current()
-        swap(places)
+        places = reach.swap()
         try:
             out = call(*args, **kwargs)
         finally:
-            restore(places)
+            places.restore()
         later = _LATER.get(type(out))
         return out if later is None else later(out, reach)
 
@@ -99,15 +98,13 @@ class _Block:
 
     def __init__(self, namespace: dict, modules: tuple[str, ...]) -> None:
         self._reach = Reach(None, namespace, modules)
-        self._entered: list[list[Place]] = []
+        self._entered: list[Swap] = []
 
     def __enter__(self) -> None:
-        places = self._reach.current()
-        swap(places)
-        self._entered.append(places)
+        self._entered.append(self._reach.swap())
 
     def __exit__(self, *exc_info: object) -> None:
-        restore(self._entered.pop())
+        self._entered.pop().restore()
 
     def __call__(self, f: Callable[Args, Out]) -> Callable[Args, Out]:
         return lift(f, self._reach.modules)
@@ -204,14 +201,13 @@ def _resume(inner: Any, reach: Reach) -> Generator:
     """Run a generator (or a coroutine) with everything swapped while it runs, and only then."""
     step, argument = inner.send, None
     while True:
-        places = reach.current()
-        swap(places)
+        places = reach.swap()
         try:
             out = step(argument)
         except StopIteration as stop:
             return stop.value
         finally:
-            restore(places)
+            places.restore()
         try:
             step, argument = inner.send, (yield out)
         except GeneratorExit:

@@ -13,13 +13,17 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import is_
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..base.frames import ENGINES
 from ..errors import ArgumentError, ArgumentTypeError
 from .loading import library_folders, load_module
-from .places import Place, attribute, is_quiet, lock
+from .places import Place, Swap, attribute, is_quiet, lock
 from .search import look_into, look_through
 from .targets import REDIRECTED, Table, lift_table, top
 
@@ -85,21 +89,27 @@ class Reach:
     modules: tuple[str, ...]
     #: returns what is put there
     table: Callable[[], Table] = lift_table
+    #: returns further places
+    others: Callable[[], list[Place]] = list
     scope: _Scope | None = None
     contents: list = field(default_factory=list)
+    #: whether it holds nothing that could be replaced
+    is_fixed: bool = False
     held: list[Place] = field(default_factory=list)
     shared: list[Place] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: Swap = field(default_factory=lambda: Swap([]))
 
-    def current(self) -> list[Place]:
-        """Return the places, as they are now."""
-        scope = self.scope
-        if scope is None or (self.f is not None and is_quiet() and not self._is_known()):
-            scope = self._look()
-        shared = scope.current()
-        if shared is not self.shared:
-            self.shared, self.places = shared, shared + self.held
-        return self.places
+    def swap(self) -> Swap:
+        """Swap the places, as they are now; return what restores them."""
+        with lock:
+            quiet, scope = is_quiet(), self.scope
+            if scope is None or (quiet and not self.is_fixed and not self._is_known()):
+                scope = self._look()
+            shared = scope.current(quiet)
+            if shared is not self.shared:
+                self.shared, self.places = shared, Swap(shared + self.held + self.others(), scope.roots)
+            self.places.swap(quiet)
+            return self.places
 
     def _is_known(self) -> bool:
         contents = _contents(self.f)
@@ -108,12 +118,12 @@ class Reach:
         )
 
     def _look(self) -> _Scope:
-        with lock:
-            roots, self.held = ([], []) if self.f is None else look_into(self.f, self._reaches, self.table())
-            if all([n is not self.namespace for n in roots]):
-                roots.append(self.namespace)
-            self.scope, self.contents, self.shared = _scope(roots, self.modules, self.table), _contents(self.f), []
-            return self.scope
+        roots, self.held = ([], []) if self.f is None else look_into(self.f, self._reaches, self.table())
+        if all([n is not self.namespace for n in roots]):
+            roots.append(self.namespace)
+        self.scope, self.contents, self.shared = _scope(roots, self.modules, self.table), _contents(self.f), []
+        self.is_fixed = self.f is None or (type(self.f) is types.FunctionType and not self.f.__closure__)
+        return self.scope
 
     def _reaches(self, namespace: dict) -> bool:
         return namespace is self.namespace or not is_kept(namespace)
@@ -142,43 +152,71 @@ class _Scope:
     table: Callable[[], Table]
     namespaces: list[dict] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    ids: list[list[int]] = field(default_factory=list)
+    looks: list[_Look] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
-    def current(self) -> list[Place]:
+    def current(self, quiet: bool) -> list[Place]:
         """Return the places; what the program has changed since is seen, unless a lifted call is running somewhere."""
-        if not self.sizes or (is_quiet() and not self._is_known()):
-            with lock:
-                loaded = -1
-                while loaded != len(sys.modules):  # a search loads what functions would import when they are called
-                    loaded = len(sys.modules)
-                    self.namespaces = _namespaces(self.roots, self.modules)
-                    loads = self.modules != _ALL  # which would load what others have left unloaded on purpose
-                    self.places = look_through(self.namespaces, self.roots, self.table(), loads)
-                if is_quiet():
-                    self._note()
-                else:  # what is there now is not what will be
-                    self.ids, self.sizes = [], [-1]
+        if not self.sizes or (quiet and not self._is_known()):
+            loaded = -1
+            while loaded != len(sys.modules):  # a search loads what functions would import when they are called
+                loaded = len(sys.modules)
+                self.namespaces = _namespaces(self.roots, self.modules)
+                loads = self.modules != _ALL  # which would load what others have left unloaded on purpose
+                self.places = look_through(self.namespaces, self.roots, self.table(), loads)
+            if quiet:
+                swapped = [{x.key for x in self.places if x.owner is names} for names in self.roots]
+                self.looks = [*map(_Look, self.roots, swapped)]
+                self.sizes = [len(sys.modules), *map(len, self.namespaces)]
+            else:  # what is there now is not what will be
+                self.looks, self.sizes = [], [-1]
         return self.places
-
-    def _note(self) -> None:
-        self.ids = [list(map(id, n.values())) for n in self.roots]
-        self.sizes = [len(sys.modules), *map(len, self.namespaces)]
 
     def _is_known(self) -> bool:
         if self.sizes != [len(sys.modules), *map(len, self.namespaces)]:
             return False
-        table = None
-        for i, namespace in enumerate(self.roots):
-            ids = list(map(id, namespace.values()))
-            if ids != self.ids[i]:
+        for i, look in enumerate(self.looks):
+            values = look.names.values()
+            if not all(map(is_, compress(values, look.is_held) if look.ids else values, look.held)) or (
+                look.ids and [*map(id, compress(values, look.is_told))] != look.ids
+            ):
                 # Numbers and arrays come and go; what can be called, or be a module, has to be looked at.
-                table = table or self.table()
-                for now, before, x in zip(ids, self.ids[i], list(namespace.values()), strict=True):
-                    if now != before and (callable(x) or table.in_place_of(x) is not None):
+                table = self.table()
+                for name, x in look.changed():
+                    if name in look.swapped or callable(x) or table.in_place_of(x) is not None:
                         return False
-                self.ids[i] = ids
+                self.looks[i] = _Look(look.names, look.swapped)
         return True
+
+
+class _Look:
+    """What some globals held. Arrays and the like are told by their ids: they shall not live longer for that."""
+
+    __slots__ = ("held", "ids", "is_held", "is_told", "names", "swapped")
+
+    def __init__(self, names: dict, swapped: set[str]) -> None:
+        self.names, self.swapped = names, swapped
+        self.is_held = [
+            str(name).startswith("__") or type(x) in _SMALL or issubclass(type(x), type) or _is_alone(x)
+            for name, x in names.items()
+        ]
+        self.is_told = [not held for held in self.is_held]
+        self.held = [*compress(names.values(), self.is_held)]
+        self.ids = [*map(id, compress(names.values(), self.is_told))]
+
+    def changed(self) -> list[tuple[str, Any]]:
+        """Return the names, with what they hold now, that held something else."""
+        held, ids = iter(self.held), iter(self.ids)
+        now = zip(list(self.names.items()), self.is_held, strict=False)
+        return [(name, x) for (name, x), is_held in now if (x is not next(held) if is_held else id(x) != next(ids))]
+
+
+#: types of what may live longer
+_SMALL = frozenset({bool, float, int, str, type(None), np.ufunc, types.BuiltinFunctionType, types.ModuleType})
+
+
+def _is_alone(x: Any) -> bool:
+    return type(x) is types.FunctionType and x.__closure__ is None
 
 
 _scopes: OrderedDict[tuple, _Scope] = OrderedDict()

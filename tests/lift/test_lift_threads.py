@@ -195,6 +195,53 @@ def test_what_the_code_itself_assigns_stays(library):
         del library.fresh, library.later
 
 
+@pytest.mark.parametrize("now", [len, 3.0, np.ones(2), da.grad], ids=["builtin", "number", "array", "function"])
+def test_what_others_assign_between_calls_stays(library, now):
+    lifted = da.lift(library.Model().run)
+    for thing in (math.sin, now, now, math.sin):
+        library.sin = thing
+        assert da.grad(lifted)(2.0) == 4.0
+        assert library.sin is thing
+    library.moved = 0.5  # as many names as a moment later
+    lifted(1.0)
+    del library.moved
+    library.also = np.zeros
+    try:
+        with da.lifted([library]):
+            assert library.also is da.numpy.zeros
+        assert library.also is np.zeros
+    finally:
+        del library.also
+
+
+def test_what_a_call_deletes_is_not_put_back(library):
+    library.extra, kinds = math.sin, []
+
+    def deletes(x):
+        kinds.append(type(library.extra).__name__)
+        del library.extra
+        return x
+
+    assert da.lift(deletes, modules=["swapped_library"])(1.0) == 1.0
+    assert kinds == ["function"] and not hasattr(library, "extra")
+    assert library.np is np and places.is_quiet()
+
+
+def test_a_call_alone_is_joined_by_others(library):
+    """It counts nothing until another one begins, which may be through before it or go on after it."""
+    for first_out in (True, False):
+        one, other = da.lifted(["swapped_library"]), da.lifted(["swapped_library.core"])
+        with one:
+            other.__enter__()
+            if first_out:
+                other.__exit__(None, None, None)
+            assert library.np is da.numpy and library.TABLE["zeros"] is da.numpy.zeros
+        assert library.np is (np if first_out else da.numpy)
+        if not first_out:
+            other.__exit__(None, None, None)
+        assert library.np is np and places.is_quiet()
+
+
 def test_ten_threads(library):
     expected = da.grad(da.lift(library.fill))(0.5)
     errors: list = []
