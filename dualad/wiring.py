@@ -56,6 +56,7 @@ ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.system
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
 ABOVE.lift = _lift
 ABOVE.lift_after = lambda *args: None if (lifting := _lifting()) is None else lifting.after(*args)
+ABOVE.lift_later = lambda names: (lifting := _lifting()) is not None and lifting.later(names)
 _places = "dualad.lift.places"  # without which nothing was ever swapped
 ABOVE.original = lambda *args: sys.modules[_places].original_in(*args) if _places in sys.modules else args[2]
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled

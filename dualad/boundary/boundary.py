@@ -67,7 +67,7 @@ def run(f, args, kwargs, writable=False):
             again.release()
         return out
     except (Exception, SwallowedRefusals) as error:
-        if running.get() or not (isinstance(error, SwallowedRefusals) or _may_be_cured(error)):
+        if running.get() or not (isinstance(error, SwallowedRefusals) or _may_be_cured(error) or _is_faster(lift)):
             raise
         first = error
     return _run_again_lifted(f, args, kwargs, again or Rerun(f, args, kwargs), first, lift)
@@ -76,6 +76,10 @@ def run(f, args, kwargs, writable=False):
 def _run_again_lifted(f, args, kwargs, again, first, lift):
     """Call ``f`` again, lifted, and once more where that shows that other modules have to be, too; or give up."""
     global lifted
+    if _is_faster(lift) and again.rewind():
+        lift.forget()
+        with lift.unlifted():
+            return _run_again(again)
     around = noted.get()
     before = len(around or ())
     known, error = lift, first
@@ -103,6 +107,11 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     if is_deep and isinstance(error, (RuleMissingError, UnsupportedError)):
         raise error from None  # it names what is missing, where other people's code met a conversion
     raise first
+
+
+def _is_faster(lift):
+    """Whether a block lifts what is right without it."""
+    return lift is not None and not lift.is_needed
 
 
 #: what may be no refusal in lifted code

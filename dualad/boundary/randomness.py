@@ -62,10 +62,12 @@ class Draws:
 class Run:
     """One run of the function, by some of the lanes (``None`` for all)."""
 
-    __slots__ = ("draws", "lanes", "level", "position")
+    __slots__ = ("draws", "lanes", "level", "position", "seeded")
 
     def __init__(self, draws: Draws, level: Any, lanes: np.ndarray | None) -> None:
         self.draws, self.level, self.lanes, self.position = draws, level, lanes, 0
+        #: the bit generators that the function itself has seeded, by their ids
+        self.seeded: dict[int, Any] = {}
 
     def number(self, what: tuple, draw: Callable[[], Any]) -> Any:
         """Return what is drawn here: kept from a run before, or drawn now, for all lanes."""

@@ -53,6 +53,8 @@ class _Above:
     lift: Callable[[Callable], Any]
     #: the block in which it is lifted after a refusal outside or inside of one, or None
     lift_after: Callable[[Callable, BaseException, Any], Any]
+    #: has the function of the outermost transform lifted in later calls, where code with these globals is slow
+    lift_later: Callable[[dict], bool]
     #: what an entry or an attribute of something holds, by its owner and key, when no lifted code runs
     original: Callable[[Any, Any, Any], Any]
     #: compile a program: its ``run``, another one after the first call, takes plain arrays and returns a tuple

@@ -191,7 +191,7 @@ class Tracer:
                     f"a {self._kind()} of shape {self.shape} was given to np.array/np.asarray by code that asks for a"
                     " dtype.",
                     "that of an array of Python objects is object, and not that of the numbers",
-                    "ask the tensor itself, x.dtype, or lift the function",
+                    "ask the tensor itself, x.dtype",
                 )
             except ConversionError:
                 pass
@@ -247,8 +247,8 @@ class Tracer:
         raise Unhashable(
             f"unhashable: a {self._kind()} was to be looked up by its hash (functools.lru_cache, a dict, a set).",
             "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
-            "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
-            " caches), or cache what depends on plain values only",
+            "call the function inside the cache, f.__wrapped__(x), let it run lifted (without dualad.plain), which keeps"
+            " tensors out of functools.lru_cache, or cache what depends on plain values only",
         )
 
     def as_integer_ratio(self):

@@ -95,7 +95,7 @@ def difference(plain: Callable[[], Any], value: Any, again: Callable[[], Any]) -
     return Difference(what, reason, f"{file}:{line}: {source}", instead)
 
 
-_LIFT = "dualad.lift(f), under which isinstance, float and np.isscalar answer as they do without a transform"
+_LIFT = "dualad.lift(f, modules=[...]), in which code that f reaches by no name is answered as without a transform"
 _KNOWN = [
     (re.compile(r"isinstance|issubclass|\btype\s*\("), "a type test that a tensor does not pass", _LIFT),
     (
@@ -110,7 +110,10 @@ _KNOWN = [
     ),
     (re.compile(r"\b(asarray|array|float|int|complex)\s*\("), "a conversion", _LIFT),
 ]
-_OTHER = "a branch that went another way", "what a tensor can't answer as an array does, dualad.lift(f) may"
+_OTHER = (
+    "a branch that went another way",
+    "what a tensor can't answer as an array does, dualad.lift(f, modules=[...]) may",
+)
 
 
 def _unlike(expected: Any, value: Any) -> str:

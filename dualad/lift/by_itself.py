@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, overload
 from ..base.frames import PACKAGE
 from ..base.log import log
 from ..base.signatures import Args, Out
+from ..boundary.boundary import run
 from ..boundary.swallowed import SwallowedRefusals
 from ..boundary.transformed import Transformed, transform
 from ..boundary.type_tests import asking, users_of
@@ -31,17 +32,21 @@ from .python_names import ASKING, BUILTINS
 from .reach import Reach, is_kept
 from .targets import lift_table, top
 
-__all__ = ["after", "begin", "plain"]
+__all__ = ["after", "begin", "later", "plain"]
 
 #: whether nothing is lifted by itself here; per thread and per asynchronous task
 _off: ContextVar[bool] = ContextVar("dualad_plain", default=False)
 
 
 class _Known(NamedTuple):
-    """What earlier calls have shown of some code: the packages to be lifted; None if lifting does not help."""
+    """What earlier calls have shown of some code: the packages to be lifted; None if lifting does not help.
+
+    Whether it has to be, or is only faster, and may fail.
+    """
 
     code: weakref.ref
     packages: tuple[str, ...] | None
+    is_needed: bool = True
 
 
 #: modules of Python's own library that compute with the numbers that they are given
@@ -79,6 +84,7 @@ class _Names:
     """A block in which code that asks for types finds the names replaced that it asks by, and nothing else."""
 
     __slots__ = ("_swap",)
+    is_needed = True
 
     def __init__(self, namespaces: tuple[dict, ...]) -> None:
         self._swap = _ask(namespaces)[2]
@@ -98,10 +104,10 @@ class _Names:
 class _Lift(_Names):
     """A block in which a function is lifted, with packages beside its own, and other code finds what it asks by."""
 
-    __slots__ = ("_function", "_reach", "packages")
+    __slots__ = ("_function", "_reach", "is_needed", "packages")
 
-    def __init__(self, f: Callable, function: Any, packages: tuple[str, ...]) -> None:
-        self._function, self.packages = function, packages
+    def __init__(self, f: Callable, function: Any, packages: tuple[str, ...], is_needed: bool = True) -> None:
+        self._function, self.packages, self.is_needed = function, packages, is_needed
         reach = _reaches.get((id(f), packages))
         if reach is None:
             reach = Reach(f, function.__globals__, packages, others=lambda: _ask(asking(f, is_quiet()))[1])
@@ -118,10 +124,15 @@ class _Lift(_Names):
         """Return the block in which the function is not lifted."""
         return _Names(asking(self._reach.f, is_quiet()))
 
+    def forget(self) -> None:
+        """Remember that this code runs better as it is."""
+        code = _code(self._function)
+        _known[id(code)] = _remembered(code, None)
+
     def learn(self) -> None:
         """Remember that this code has to be lifted, and say so once."""
         code = _code(self._function)
-        if id(code) not in _known:
+        if (known := _known.get(id(code))) is None or not known.is_needed:
             log("DAL010", "%s was refused what lifted code may have, and runs lifted from now on", code.co_qualname)
         _known[id(code)] = _remembered(code, self.packages)
 
@@ -139,13 +150,13 @@ def begin(f: Callable) -> _Lift | _Names | None:
 def _known_lift(f: Callable) -> _Lift | None:
     """Return the block in which a function is known to need to run lifted; None if there is none."""
     if type(f) is types.FunctionType and not f.__dict__ and (known := _known.get(id(f.__code__))) is not None:
-        return None if known.packages is None else _Lift(f, f, known.packages)  # as most often
+        return None if known.packages is None else _Lift(f, f, known.packages, known.is_needed)  # as most often
     if type(f) is types.FunctionType and not (f.__dict__ or f.__code__.co_filename.startswith(PACKAGE)):
         user: Any = (f, f)
     elif (user := _user_of(f)) is None:
         return None
     known = _known.get(id(_code(user[1])))
-    return None if known is None or known.packages is None else _Lift(user[0], user[1], known.packages)
+    return None if known is None or known.packages is None else _Lift(user[0], user[1], known.packages, known.is_needed)
 
 
 def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _Lift | None:
@@ -155,8 +166,10 @@ def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _L
     if _off.get() or any([getattr(e, "is_plain", False) for e in errors]) or (user := _user_of(f)) is None:
         return None
     code = _code(user[1])
-    if isinstance(error, SwallowedRefusals) and (lift is not None or id(code) in _known):
-        _known.setdefault(id(code), _remembered(code, None))  # it catches what nobody cures, and may mean to
+    is_learned = (known := _known.get(id(code))) is not None and known.is_needed
+    if isinstance(error, SwallowedRefusals) and (lift is not None or is_learned):
+        if not is_learned:
+            _known[id(code)] = _remembered(code, None)  # it catches what nobody cures, and may mean to
         return None
     frames = getattr(error, "frames", None) or [x for e in errors for x in _frames(e)]
     modules = {top(x.f_globals.get("__name__")): is_kept(x.f_globals) for x in frames}
@@ -168,9 +181,33 @@ def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _L
     return _Lift(*user, tuple(sorted(packages)))
 
 
-def _remembered(code: types.CodeType, packages: tuple[str, ...] | None) -> _Known:
+def later(names: dict) -> bool:
+    """Have the function of the outermost transform lifted from its next call on, and say whether it will be.
+
+    Code with these globals has made objects of tensors, which is right but slow.
+    """
+    f: Any = None
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        f = frame.f_locals["f"] if frame.f_code is run.__code__ else f
+        frame = frame.f_back
+    if f is None or _off.get() or (user := _user_of(f)) is None:
+        return False
+    code, package = _code(user[1]), top(names.get("__name__"))
+    known = _known.get(id(code))
+    if known is None:
+        log(
+            "DAL010",
+            "%s computes with objects that NumPy made of tensors, and runs lifted from now on",
+            code.co_qualname,
+        )
+        _known[id(code)] = known = _remembered(code, () if is_kept(names) else (package,), False)
+    return known.packages is not None and package in (*known.packages, top(user[1].__module__))
+
+
+def _remembered(code: types.CodeType, packages: tuple[str, ...] | None, is_needed: bool = True) -> _Known:
     key = id(code)
-    return _Known(weakref.ref(code, lambda _: _known.pop(key, None)), packages)
+    return _Known(weakref.ref(code, lambda _: _known.pop(key, None)), packages, is_needed)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -281,10 +318,10 @@ def plain(f: Callable | None = None) -> Any:
     if f is None:
         return _Plain()
 
-    def run(*args, **kwargs):
+    def call(*args, **kwargs):
         with _Plain():
             return f(*args, **kwargs)
 
-    made = Transformed(run, f, "")
+    made = Transformed(call, f, "")
     made.is_plain = True  # type: ignore[attr-defined]
     return made

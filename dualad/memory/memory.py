@@ -454,7 +454,7 @@ def refuse_if_lent(x: Tracer) -> None:
             f"a {x._kind()} of shape {x.shape} was written to while there was an array of its entries, made by"
             " np.asarray(x).",
             "NumPy would have given the array itself, which sees the write; that copy can't",
-            "write before np.asarray, use x itself (or dualad.numpy.asarray, which returns it), or lift the function",
+            "write before np.asarray, or use x itself (or dualad.numpy.asarray, which returns it)",
         )
 
 

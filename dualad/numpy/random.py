@@ -21,8 +21,9 @@ from ..batched import Batched
 from ..boundary.randomness import DIFFERENT, runs
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..memory.buffer import Buffer
 
-__all__ = ["Generator", "RandomState", "default_rng", "seeing"]
+__all__ = ["Generator", "RandomState", "default_rng", "seed", "seeing"]
 
 #: distribution -> how many parameters stand before its size
 _BEFORE_SIZE = {
@@ -61,7 +62,7 @@ def _draw(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwarg
         return standard(source, np.broadcast_shapes(*map(np.shape, values)) if size is None else size, *values)
     if name in ("choice", "permutation", "shuffle") and args and isinstance(args[0], Tracer):
         return _by_index(source, name, *args, **kwargs)
-    around = runs.get()
+    around = tuple([run for run in runs.get() if id(bits) not in run.seeded])
     if not around:
         return plain(*args, **kwargs)
     for run in around:
@@ -83,6 +84,21 @@ def _draw(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwarg
             runs.reset(token)
 
     return _for_lanes(around, what, draw, ())
+
+
+def _unwrapped(seed: Any) -> Any:
+    """Return a seed, an array that lifted code has made as NumPy's."""
+    return np.asarray(seed) if type(seed) is Buffer else seed
+
+
+def _seed(seed: Any, bits: Any) -> Any:
+    """Return a bit generator; one that is seeded inside ``vmap`` draws the same in each lane, as in a loop."""
+    around = runs.get()
+    if around and seed is not None and np.asarray(seed).dtype.kind in "iu":
+        for run in around:
+            run.seeded[id(bits)] = bits
+            run.draws.seen.add(id(bits))
+    return bits
 
 
 def _for_lanes(around: tuple, what: tuple, draw: Callable, lead: tuple[int, ...]) -> Any:
@@ -169,7 +185,10 @@ class Generator(np.random.Generator):
 
     def spawn(self, n_children: int) -> list:
         """As NumPy's: new generators, whose draws are seen too."""
-        return [Generator(child.bit_generator) for child in super().spawn(n_children)]
+        children = [Generator(child.bit_generator) for child in super().spawn(n_children)]
+        for run in [run for run in runs.get() if id(self.bit_generator) in run.seeded]:
+            run.seeded.update({id(child.bit_generator): child.bit_generator for child in children})
+        return children
 
 
 class RandomState(np.random.RandomState):
@@ -187,6 +206,15 @@ class RandomState(np.random.RandomState):
     >>> bool(0 <= rng.rand() < 1)
     True
     """
+
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(seed := _unwrapped(seed))
+        _seed(seed, self._bit_generator)
+
+    def seed(self, seed: Any = None) -> None:
+        """As NumPy's."""
+        super().seed(seed := _unwrapped(seed))
+        _seed(seed, self._bit_generator)
 
 
 for _class, _bits in ((Generator, lambda g: g.bit_generator), (RandomState, lambda g: g._bit_generator)):
@@ -215,7 +243,8 @@ def default_rng(seed: Any = None) -> Generator:
     >>> bool(da.numpy.random.default_rng(0).normal() == np.random.default_rng(0).normal())
     True
     """
-    return Generator(np.random.default_rng(seed).bit_generator)
+    seed = _unwrapped(seed)
+    return Generator(_seed(seed, np.random.default_rng(seed).bit_generator))
 
 
 def seeing(x: Any) -> Any:
@@ -238,6 +267,12 @@ def _global(name: str) -> Callable:
         return _draw(sys.modules[__name__], bits, plain, name, args, kwargs)
 
     return function
+
+
+def seed(seed: Any = None) -> None:
+    """Seed NumPy's global generator, as ``numpy.random.seed``."""
+    np.random.seed(seed := _unwrapped(seed))  # noqa: NPY002
+    _seed(seed, np.random.mtrand._rand._bit_generator)
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..base.asking import called
 from ..base.frames import PACKAGE, is_users, user_level
+from ..core.above import ABOVE
 from ..core.level import Level
 from ..core.tracer import LOOK_UP, Tracer, layers
 from ..errors import (
@@ -39,10 +40,7 @@ _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
 #: the folder of NumPy's code
 NUMPY = os.path.dirname(os.path.realpath(np.__file__)) + os.sep
 
-_WAY_OUT = (
-    "run the function through dualad.lift(f), which leaves it as it is, or write `import dualad.numpy as np` where the"
-    " array is made"
-)
+_WAY_OUT = "write `import dualad.numpy as np` where the array is made, or let it run lifted, without dualad.plain"
 _WHY = (
     "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number among tensors"
     " (or an entry in compiled code) can't do what is asked"
@@ -57,7 +55,7 @@ class _Site(threading.local):
     place: tuple | None = None
     file: str = ""
     line: int = 0
-    registry: dict | None = None
+    names: dict | None = None
     entries: int = 0
     noted: bool = False
     level: Level | None = None
@@ -119,20 +117,28 @@ def _count(x: Tracer, frame: FrameType) -> None:
         user = user or frame
         _site.place, _site.entries, _site.noted = place, 0, False
         _site.file, _site.line = user.f_code.co_filename, user.f_lineno
-        _site.registry = user.f_globals.setdefault("__warningregistry__", {})
+        _site.names = user.f_globals
     _site.entries += x.size
     if _site.entries > _MANY and not _site.noted:
         _site.noted = True
         _note(
             f"np.array or np.asarray has made Python objects of more than {_MANY} traced numbers here; NumPy computes"
-            " with them one by one, some hundred times slower than with an array. A tensor needs no np.asarray, and"
-            f" np.stack([...]) joins traced values; to change nothing, {_WAY_OUT}."
+            " with them one by one, some hundred times slower than with an array."
         )
 
 
-def _note(message: str) -> None:
-    """Show a note at the line that made the objects last, wherever they are by now (in a solver that called it)."""
-    warnings.warn_explicit(message, PerformanceNote, _site.file, _site.line, registry=_site.registry)
+def _note(what: str) -> None:
+    """Have later calls lifted, which make no objects; where they can't be, say so at the line that made them last.
+
+    That may be elsewhere by now: in a solver that called it.
+    """
+    names = _site.names
+    if not ABOVE.lift_later(names):
+        registry = names.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(f"{what} {_FASTER}", PerformanceNote, _site.file, _site.line, registry=registry)
+
+
+_FASTER = f"A tensor needs no np.asarray, and np.stack([...]) joins traced values; to change nothing, {_WAY_OUT}."
 
 
 # ── joining them ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,15 +167,13 @@ def join(x: np.ndarray):
             )
     if any([type(item) is complex for item in items]):
         raise refusal("an array of Python objects holds complex numbers of Python's beside tensors")
-    message = (
-        f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
-        " into one tensor. np.stack([...]) does the same directly and much faster; `import dualad.numpy as np` and"
-        " dualad.lift(f) do it without a change."
+    what = (
+        f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}, joined again here."
     )
     if _site.place is None:
-        warnings.warn(message, PerformanceNote, stacklevel=user_level())
+        warnings.warn(f"{what} {_FASTER}", PerformanceNote, stacklevel=user_level())
     elif not _site.noted:
-        _note(message)
+        _note(what)
     _site.place = None
     # Beside others in an array, a Python number is one of NumPy's: it does not give way to their dtype.
     return np.stack([i if isinstance(i, Tracer) else np.asarray(i) for i in items]).reshape(x.shape)

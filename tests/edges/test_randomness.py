@@ -244,5 +244,45 @@ def test_words_that_are_none():
     assert ours.PCG64 is np.random.PCG64
     assert "normal" in dir(ours)
     assert [type(child) for child in make().spawn(2)] == [ours.Generator] * 2
+    rng = make()
     with pytest.raises(UnsupportedError):
-        da.vmap(lambda x: x + len(make().bytes(3)), randomness="different")(np.zeros(2))
+        da.vmap(lambda x: x + len(rng.bytes(3)), randomness="different")(np.zeros(2))
+
+
+def _spawned(draw):
+    rng = np.random.default_rng([3, 4]).spawn(2)[1]
+    return draw(rng)
+
+
+def _global(draw):
+    np.random.seed(5)  # noqa: NPY002
+    return draw(np.random)
+
+
+@pytest.mark.filterwarnings("ignore::dualad.boundary.randomness.RandomnessWarning")  # of the first run, of plain code
+@pytest.mark.parametrize(
+    "seeded",
+    [
+        lambda draw: draw(np.random.default_rng(0)), lambda draw: draw(np.random.RandomState(7)), _spawned, _global,
+        lambda draw: draw(np.random.default_rng(np.arange(3))),
+    ],
+    ids=["default_rng", "RandomState", "spawn", "seed", "array"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["error", "same", "different"])
+def test_a_generator_seeded_inside_draws_as_in_a_loop(seeded, mode):
+    def f(x):
+        b = np.zeros(3)  # which has the function lifted
+        b[0] = x
+        return b + seeded(lambda rng: rng.normal(size=3) * x if x > 1 else rng.uniform(size=3) + rng.normal(size=3))
+
+    x = np.array([0.5, 1.5, 2.5])
+    np.testing.assert_array_equal(da.vmap(f, randomness=mode)(x), [f(v) for v in x])
+
+    def outer(x):
+        rng = np.random.default_rng(0)  # seeded for the lanes around, and not for those inside
+        return da.vmap(lambda z: f(z) + rng.normal(), randomness="different")(np.stack([x, 2 * x]))
+
+    found = da.vmap(outer)(x)
+    np.testing.assert_allclose(found, [outer(v) for v in x], rtol=1e-15)
+    with pytest.raises(da.errors.UnsupportedError, match="drew a random number"):
+        da.vmap(lambda x: f(x) + da.numpy.random.default_rng().normal())(x)
