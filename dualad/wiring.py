@@ -32,10 +32,7 @@ def _lifting() -> Any:
 def _lift(f: Any) -> Any:
     """Return the block in which a function has to run; where nothing was lifted yet, that is for code that asks."""
     lifting = sys.modules.get("dualad.lift.by_itself") or (_lifting() if asking(f) else None)
-    if lifting is None:
-        return None
-    ABOVE.lift = lifting.begin
-    return lifting.begin(f)
+    return None if lifting is None else lifting.begin(f)
 
 
 ABOVE.ufunc = call_ufunc

@@ -40,7 +40,10 @@ _LIBRARIES = (
     *[os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")],
 )  # fmt: skip
 #: where calls are only handed on
-_PASSING_ON = (f"{PACKAGE}core{os.sep}", f"{PACKAGE}numpy{os.sep}", "<__array_function__ internals>")
+_PASSING_ON = (
+    f"{PACKAGE}core{os.sep}", f"{PACKAGE}memory{os.sep}buffer.py", f"{PACKAGE}numpy{os.sep}",
+    "<__array_function__ internals>",
+)  # fmt: skip
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 

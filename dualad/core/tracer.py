@@ -88,6 +88,13 @@ class Unhashable(ConversionError):
     refuses = False
 
 
+class OutByPosition(BaseException):
+    """A handler of a function of NumPy's was given ``out``, which is written to when the result is known."""
+
+    def __init__(self, out: Any) -> None:
+        self.out = out
+
+
 class Tracer:
     """An array seen by one transform.
 
@@ -151,7 +158,11 @@ class Tracer:
             handler = ABOVE.handler(function)
         out = kwargs.pop("out", None) if kwargs else None
         if out is None:
-            return handler(*args, **kwargs)
+            try:
+                return handler(*args, **kwargs)
+            except OutByPosition as given:
+                out, at = given.out, max([i for i, a in enumerate(args) if a is given.out])
+                args = (*args[:at], None, *args[at + 1 :])
         return ABOVE.target(out, handler(*args, **kwargs), f"np.{function.__name__}")
 
     def __array__(self, dtype=None, copy=None):
@@ -247,8 +258,8 @@ class Tracer:
         raise Unhashable(
             f"unhashable: a {self._kind()} was to be looked up by its hash (functools.lru_cache, a dict, a set).",
             "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
-            "call the function inside the cache, f.__wrapped__(x), let it run lifted (without dualad.plain), which keeps"
-            " tensors out of functools.lru_cache, or cache what depends on plain values only",
+            "call the function inside the cache, f.__wrapped__(x), let it run lifted (without dualad.plain), with"
+            " tensors kept out of functools.lru_cache, or cache what depends on plain values only",
         )
 
     def as_integer_ratio(self):

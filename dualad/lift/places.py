@@ -13,12 +13,10 @@ from operator import is_, itemgetter
 from typing import Any
 
 from ..base.locks import new_lock
+from ..guards.places import MISSING
 
 __all__ = ["Attribute", "MISSING", "Place", "Swap", "attribute", "is_quiet", "lock", "original_in"]
 
-
-#: what a place holds that does not exist: the name of a builtin, in the globals of a module
-MISSING: Any = object()
 
 #: nothing is swapped or restored by anybody else while it is held
 lock = new_lock()

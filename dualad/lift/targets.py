@@ -74,6 +74,8 @@ class Table:
         return None if make is None else make(x, self)
 
 
+#: what calls NumPy's private functions of linear algebra
+_ARRAY_API = frozenset({"array_api_compat.numpy.linalg"})
 _scipy_modules: tuple[str, ...] | None = None
 
 
@@ -85,6 +87,10 @@ def lift_table() -> Table:
         loaded = (*loaded, "numpy.random")
         seeing = importlib.import_module("dualad.numpy.random").seeing
         _DERIVED.update({kind: lambda x, table: seeing(x) for kind in (np.random.Generator, np.random.RandomState)})
+    if "numba.core.registry" in sys.modules:
+        loaded = (*loaded, "numba")
+        _DERIVED[sys.modules["numba.core.registry"].CPUDispatcher] = lambda x, table: _Compiled(x)
+    loaded = (*loaded, *_ARRAY_API & sys.modules.keys())
     if loaded != _scipy_modules:
         for name in {"scipy.sparse", "scipy.stats"} & set(loaded):
             _DERIVED.update(importlib.import_module(f"dualad.{name}.standing").STANDING)
@@ -99,7 +105,7 @@ def _modules(loaded: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     yield cmath, CMATH
     yield from with_submodules(np, dualad_numpy)
     for name in loaded:
-        standing = _module_for(name)
+        standing = dualad_numpy.linalg if name in _ARRAY_API else _module_for(name)
         if standing is not None and standing is not sys.modules[name]:
             yield sys.modules[name], standing
 
@@ -198,6 +204,19 @@ class _Cached:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cached, name)
+
+
+class _Compiled:
+    """What stands for a function that numba compiles: the function, for numba would find our names in it."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def __call__(self, *args, **kwargs):
+        return self._compiled.py_func(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
 
 
 #: what looks into containers of Python's, in any table

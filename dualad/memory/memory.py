@@ -402,9 +402,9 @@ def _fill(x: Tracer, new) -> None:
 def target(out, result, name: str):
     """Write ``result`` into ``out``, as ``out=`` and the augmented operators do, with NumPy's rules; return ``out``."""
     if not isinstance(out, Tracer):
-        if type(out) is np.ndarray and out.dtype == object and np.shape(result) == out.shape:
-            out[...] = np.asarray(result, object)  # np.array([x, 1.0]) += y: its entries may be tensors
-            return out
+        objects = type(out) is np.ndarray and out.dtype == object and np.shape(result) == out.shape  # of tensors
+        if objects or (type(out) is np.ndarray and not isinstance(result, Tracer)):
+            return np.copyto(out, np.asarray(result, object) if objects else result, "same_kind") or out
         raise InPlaceError(
             f"{name}: out= (or an augmented assignment such as +=) has a plain array of shape {np.shape(out)} as its"
             " target, and the result is traced.",

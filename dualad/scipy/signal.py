@@ -19,7 +19,7 @@ from .ndimage import convolve1d
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve", "filtfilt", "hilbert", "lfilter",
-    "lfilter_zi", "oaconvolve", "savgol_filter", "sosfilt",
+    "lfilter_zi", "lfiltic", "oaconvolve", "savgol_filter", "sosfilt",
 ]  # fmt: skip
 
 
@@ -224,6 +224,20 @@ def lfilter_zi(b, a):
     companion = np.concatenate([-a[1:].reshape((n - 1, 1)), below[:, 1:]], 1)
     companion = companion if n > 1 else np.zeros((0, 0))
     return np.linalg.solve(np.eye(n - 1) - companion, b[1:] - a[1:] * b[0])
+
+
+@mirrors(sg.lfiltic)
+def lfiltic(b, a, y, x=None):
+    """Return the state of a filter after outputs ``y`` and inputs ``x``, the latest first."""
+    b, a = _coefficients(b, "b"), _coefficients(a, "a")
+    n = max(len(a), len(b)) - 1
+    later = 1 + np.add.outer(np.arange(n), np.arange(n))
+
+    def of_past(c, z):  # sum of c[m + 1 + k] z[k] over k, for each m
+        z = np.reshape(operand(z), (-1,))[: len(c) - 1]
+        return np.pad(c, (0, 2 * n + 1 - len(c)))[later] @ np.pad(z, (0, n - len(z)))
+
+    return ((0.0 if x is None else of_past(b, x)) - of_past(a, y)) / a[0]
 
 
 @mirrors(sg.filtfilt)

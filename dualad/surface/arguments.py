@@ -17,8 +17,8 @@ import numpy as np
 from ..base.containers import has_own_arithmetic, mixed_arithmetic_error
 from ..core.constants import foreign, match_library
 from ..core.tables import FUNCTIONS, register
-from ..core.tracer import PLAIN, Tracer
-from ..errors import ArgumentTypeError, InPlaceError
+from ..core.tracer import PLAIN, OutByPosition, Tracer
+from ..errors import ArgumentTypeError
 from .foreign import sparse_operand
 from .objects import join
 
@@ -184,10 +184,6 @@ def reduced_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
 
 
 def refuse_out(out, name: str) -> None:
-    """Refuse ``out`` given by position; by keyword, the tracer has taken it off and writes into it."""
+    """Hand ``out`` given by position to the tracer; by keyword, it has taken it off and writes into it."""
     if out is not None:
-        raise InPlaceError(
-            f"{name}: out was given by position, as an array of type {type(out).__name__}.",
-            "only out= as a keyword is looked at before the function runs",
-            f"write {name}(..., out=target), or use the result",
-        )
+        raise OutByPosition(out)

@@ -484,3 +484,63 @@ def test_objects_that_make_arrays_of_themselves() -> None:
     np.testing.assert_allclose(da.grad(f)(X), expected, rtol=1e-6)
     np.testing.assert_allclose(da.jit(da.grad(f))(X), expected, rtol=1e-6)
     np.testing.assert_allclose(da.vmap(da.grad(f))(np.stack([X, X]))[0], expected, rtol=1e-6)
+
+
+def test_a_checkpoint_in_a_lifted_function() -> None:
+    """What it reads is compared after the lifted run, which has found other things under the names."""
+
+    def f(x):
+        total = 0.0
+        for v in x:
+            total = total + float(v) * math.sin(v)
+        return total
+
+    expected = da.grad(f)(np.array([0.5, 0.3]))
+    checkpointed = lambda x: da.checkpoint(lambda y: f(y))(x)
+    for _ in range(2):
+        np.testing.assert_allclose(da.grad(checkpointed)(np.array([0.5, 0.3])), expected, rtol=1e-14)
+
+
+def test_flags_are_written_to_plain_arrays_and_out_may_be_given_by_position() -> None:
+    def f(x):
+        large = np.full_like(x, False, dtype=bool)
+        np.greater_equal(np.abs(x), 0.5, where=~np.isnan(x), out=large)
+        y = 3.0 * x
+        np.clip(y, 0.5, 1.5, y)
+        return np.where(large, y, 0.0)
+
+    x = np.array([0.3, 0.7, 0.1])
+    expected = [(f(x + e) - f(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(da.jacfwd(f)(x).T, expected, atol=1e-8)
+    np.testing.assert_allclose(da.jacrev(f)(x).T, expected, atol=1e-8)
+    np.testing.assert_allclose(da.vmap(f)(np.stack([x, -x])), [f(x), f(-x)])
+
+
+@pytest.mark.filterwarnings("ignore:vmap:dualad.errors.PerformanceNote")  # a mask of one entry is a branch
+def test_where_of_scalars_is_an_array_in_lifted_code() -> None:
+    def f(x):
+        b = np.zeros(1)
+        b[0] = x
+        y = np.where(x > 0.5, b[0], -x)
+        y[np.asarray(y > 0.1)] += 1
+        return y * x
+
+    np.testing.assert_allclose([da.grad(f)(0.7), *da.vmap(f)(np.array([0.7, 0.2]))], [2.4, f(0.7), f(0.2)])
+
+
+@pytest.mark.filterwarnings("ignore:vmap:dualad.errors.PerformanceNote")
+def test_what_numba_has_compiled_runs_as_it_was_written() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def steps(x, n):
+        out = np.zeros(n)
+        for i in range(n):
+            out[i] = x**i if x > 0.0 else 0.0
+        return out
+
+    def f(x):
+        return steps(x, 4).sum() * steps(2.0, 2).sum()
+
+    assert da.grad(f)(0.5) == 3.0 * (1.0 + 2 * 0.5 + 3 * 0.25)
+    np.testing.assert_allclose(da.vmap(da.grad(f))(np.array([0.5, -1.0])), [8.25, 0.0])

@@ -128,6 +128,9 @@ def test_lfilter_with_a_state(n: int) -> None:
 def test_filtfilt_and_states_at_rest() -> None:
     agrees(lambda b, a: ours.lfilter_zi(b, a), lambda b, a: sg.lfilter_zi(b, a), B, A)
     agrees(lambda b, a: ours.lfilter_zi(b, a), lambda b, a: sg.lfilter_zi(b, a), B, A[:2])
+    for y, x in ((X[:3], X[3:6]), (X[:1], X[2:9]), (X[:5], X[:1])):
+        agrees(lambda b, a, y, x: ours.lfiltic(b, a, y, x), lambda b, a, y, x: sg.lfiltic(b, a, y, x), B, A, y, x)
+        agrees(lambda a, y: ours.lfiltic([1.0], a, y), lambda a, y: sg.lfiltic([1.0], a, y), A, y)
     x = RNG.normal(size=(2, 16))
     for padtype in ("odd", "even", "constant", None):
         f = lambda b, a, x: ours.filtfilt(b, a, x, padtype=padtype)

@@ -189,6 +189,9 @@ class TracedSparse:
         """Return the matrix with its entries column by column."""
         return self.asformat("csc")
 
+    def eliminate_zeros(self) -> None:
+        """Leave the entries as they are, those that are zero too: the pattern is constant."""
+
     def tocoo(self, copy: bool = False):
         """Return the matrix with the coordinates of its entries."""
         return self.asformat("coo")
