@@ -7,7 +7,7 @@ meet a traced value directly; those are inputs (``tracing.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,9 @@ class Captures:
     (``derived``), and the code has nothing that makes Python's numbers of NumPy's.
     """
 
-    __slots__ = ("contents", "places")
+    __slots__ = ("contents", "inputs", "places")
 
-    def __init__(self, reach: Reach, inputs: Iterable[np.ndarray], derived: bool) -> None:
+    def __init__(self, reach: Reach, inputs: Sequence[np.ndarray], derived: bool) -> None:
         self.places = list(reach.places.values())
         #: (array, its bytes as they are in memory)
         self.contents: list[tuple[np.ndarray, bytes]] = []
@@ -39,6 +39,14 @@ class Captures:
         for a in reach.arrays:
             if a.nbytes <= SMALL or id(a) not in read:
                 self.contents.append((a, np.ndarray.tobytes(a, "A")))
+        compared = {id(a) for a, _ in self.contents}
+        #: what is read at each call; of strided views into what is compared, copies, which are in order once for all
+        self.inputs = tuple(
+            [
+                a.copy() if not a.flags.c_contiguous and any([id(x) in compared for x in memory_of(a)]) else a
+                for a in inputs
+            ]
+        )
 
     def unchanged(self) -> bool:
         """Whether everything is as it was."""

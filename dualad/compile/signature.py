@@ -178,7 +178,7 @@ class FastPath:
         self.run, self.run_eagerly = spec.entered, run_eagerly
         #: so many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
-        self.hidden, self.captures, self.convention = tuple(spec.traced.hidden), spec.captures, _convention.get()
+        self.hidden, self.captures, self.convention = spec.captures.inputs, spec.captures, _convention.get()
         self.positional, self.names = len(args), tuple(kwargs)
         self.slots = len(args) + len(kwargs)
         self.guards: list[Guard] = []

@@ -398,3 +398,18 @@ def test_a_captured_array_of_another_shape_or_dtype_in_place(native: str, monkey
             change()
         for _ in range(2):
             assert np.array_equal(fast(2.0), f(2.0))
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_columns_of_a_captured_table_are_followed(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    table, z = np.arange(12.0).reshape(4, 3), np.arange(4) * (1 + 2j)
+    f = lambda x: np.sum(x * table[:, 1] + z.imag[::-1])
+    fast = da.jit(f)
+    for change in (0.0, 1.0, -1.0, 0.0):
+        table[2, 1] += change
+        z[0] += 1j * change
+        for x in (np.ones(4), np.full(4, 2.0)):
+            assert fast(x) == f(x)
+    table[:, 0] = 7.0  # beside what is read
+    assert fast(np.ones(4)) == f(np.ones(4))

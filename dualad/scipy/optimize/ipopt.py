@@ -60,17 +60,23 @@ class _Callbacks(SimpleNamespace):
         ``bad`` is its value where it can't be computed, from which the solver steps back, and when it was interrupted,
         which ends the search.
         """
-        guarded = self._call.guard(_or(bad, f))
+        f, counts = self._call.counted(f), self.counts
+        is_last = name == "gradient" and self._callback is not None
 
-        def function(x: np.ndarray, *more: Any) -> Any:
+        def function(x: np.ndarray, *more: Any) -> Any:  # one frame: a call may take a microsecond
             try:
-                self.counts[name] += 1
-                if name == "gradient":
+                counts[name] += 1
+                if is_last:
                     self._x = x.copy()
-                return guarded(np.array(x), *more)
+                return f(np.array(x), *more)
+            except (ArithmeticError, np.linalg.LinAlgError):
+                return bad
             except KeyboardInterrupt:
                 self._stopped = True
                 return bad
+            except Exception as error:
+                self._call.note(error)
+                raise
 
         setattr(self, name, function)
 
@@ -130,7 +136,7 @@ def solve_by(
     if not given:
         model.gradient(x0, *numbers)  # is compiled now, before the search begins
     back.add("objective", lambda x: float(model.value(x, *numbers)), np.nan)
-    back.add("gradient", lambda x: np.reshape(slope(x), (n,)), np.full(n, np.nan))
+    back.add("gradient", (lambda x: np.reshape(own(x), (n,))) if given else slope, np.full(n, np.nan))
     limits: dict[str, Any] = {}
     if m:
         assert held is not None
@@ -163,18 +169,6 @@ def solve_by(
         nhev=back.counts["hessian"], constr=np.array(info["g"]), multipliers=-np.array(info["mult_g"]),
         lower_multipliers=np.array(info["mult_x_L"]), upper_multipliers=np.array(info["mult_x_U"]),
     )  # fmt: skip
-
-
-def _or(bad: Any, f: Callable) -> Callable:
-    """Return a function that is ``bad`` where arithmetic fails."""
-
-    def function(*at: Any) -> Any:
-        try:
-            return f(*at)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            return bad
-
-    return function
 
 
 def _multipliers(before: Any) -> dict[str, np.ndarray]:

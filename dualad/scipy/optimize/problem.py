@@ -237,19 +237,27 @@ class SolverCall:
 
     def guard(self, f: Callable) -> Callable:
         """Return a function for SciPy to call, whose first error is noted."""
-        bar = _bar.get()
-        f = f if bar is None else bar.counting(f)
+        f = self.counted(f)
 
         def function(*args: Any) -> Any:
             try:
                 return f(*args)
             except Exception as error:
-                if isinstance(error, DualadError):
-                    error.told = True
-                self._raised.append(error)
+                self.note(error)
                 raise
 
         return function
+
+    def counted(self, f: Callable) -> Callable:
+        """Return a function whose calls are counted on a terminal, if that was asked for."""
+        bar = _bar.get()
+        return f if bar is None else bar.counting(f)
+
+    def note(self, error: Exception) -> None:
+        """Keep what a function raised, in place of which the solver may raise something else."""
+        if isinstance(error, DualadError):
+            error.told = True
+        self._raised.append(error)
 
     def quickly(self, f: Callable) -> Callable:
         """Return a derivative that is compiled at its first call, if there are variables enough to be worth it."""
