@@ -2,8 +2,7 @@
 
 ``python -m benchmarks.published`` holds the value, the derivatives in both modes and to second order, the lanes of
 ``vmap`` and ``jit`` of each against the function itself: its values, central differences, a loop. Packages that are not
-installed are left out; the first lines name what to install. Not for: times, nor the packages of the test suite, whose
-list is ``tests/packages/calls.py``.
+installed are left out. Not for: times, nor the packages of the test suite, whose list is ``tests/packages/calls.py``.
 """
 
 import collections
@@ -86,7 +85,6 @@ CALLS = [
     ("pvlib.irradiance", "m.erbs(x[0], x[1], 100)['dni']", [500.0, 40.0]),
     ("pvlib.atmosphere", "m.get_relative_airmass(x, 'kastenyoung1989')", [40.0, 60.0]),
     ("pvlib.atmosphere", "m.gueymard94_pw(x[0], x[1])", [20.0, 60.0]),
-    ("pvlib.clearsky", "m.haurwitz(x)['ghi'] if hasattr(m.haurwitz(x), 'keys') else m.haurwitz(x)", [40.0, 60.0]),
     ("pvlib.temperature", "m.sapm_cell(x[0], x[1], x[2], -3.47, -0.0594, 3)", [800.0, 20.0, 2.0]),
     ("pvlib.temperature", "m.faiman(x[0], x[1], x[2])", [800.0, 20.0, 2.0]),
     ("pvlib.pvsystem", "m.pvwatts_dc(x[0], x[1], 240, -0.003)", [800.0, 35.0]),

@@ -176,6 +176,7 @@ def test_rows_of_different_shapes_are_refused():
         da.jacfwd(f)(POINT)
 
 
+@pytest.mark.plain
 def test_a_note_names_the_faster_way():
     with pytest.warns(PerformanceNote, match=r"np\.stack"):
         da.grad(lambda x: np.sum(np.array([x[0], 1.0]) * x))(POINT)
