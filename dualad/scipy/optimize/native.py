@@ -136,7 +136,7 @@ class Machine:
             code = None if body.captured else ABOVE.machine_code(body.program)
         except Exception as error:
             code, why = None, str(error).partition("\n")[0]
-        if code is None:
+        if code is None and _is_there_any():  # without llvmlite all is SciPy's
             warnings.warn(
                 f"{self.where}: the problem has no machine code, so SciPy's loop calls the function: {why}\n  In plain"
                 " NumPy, without branches on values, it is part of the compiled loop, a hundred times faster",
@@ -144,3 +144,9 @@ class Machine:
                 stacklevel=user_level(),
             )
         return None if code is None else code.run
+
+
+def _is_there_any() -> bool:
+    """Whether anything has machine code here."""
+    twice = stage(lambda x: [x + x], [Aval((2,), np.dtype(float))], "twice", "")
+    return ABOVE.machine_code(twice.program) is not None
