@@ -78,8 +78,13 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     global lifted
     if _is_faster(lift) and again.rewind():
         lift.forget()
-        with lift.unlifted():
-            return _run_again(again)
+        try:
+            with lift.unlifted():
+                return _run_again(again)
+        except (Exception, SwallowedRefusals) as error:
+            if not (isinstance(error, SwallowedRefusals) or _may_be_cured(error)):
+                raise
+            first, lift = error, None
     around = noted.get()
     before = len(around or ())
     known, error = lift, first

@@ -127,7 +127,7 @@ class _Lift(_Names):
     def forget(self) -> None:
         """Remember that this code runs better as it is."""
         code = _code(self._function)
-        _known[id(code)] = _remembered(code, None)
+        _known[id(code)] = _remembered(code, None, False)
 
     def learn(self) -> None:
         """Remember that this code has to be lifted, and say so once."""

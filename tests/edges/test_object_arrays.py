@@ -5,6 +5,7 @@ Not for: what such arrays compute (``tests/surface/test_arguments_objects.py``).
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -184,6 +185,20 @@ def test_code_that_makes_objects_is_lifted_from_its_second_call_on():
     for _ in range(3):
         assert da.grad(better_as_it_is)(3.0) == 18.0
     assert lifted == [False, True, False, False]
+
+    def by_kind(x, kind):  # of one kind objects are made, another one is refused
+        if kind == "objects":
+            return np.sum(x * np.array([x, 2.0 * x]))
+        values = [float(x), math.sin(x)]
+        if kind == "fails" and isinstance(np.array(values), Tracer):
+            raise KeyError("on purpose")
+        return values[0] * values[1]
+
+    assert da.grad(by_kind)(3.0, "objects") == 18.0
+    with pytest.raises(DualadError):
+        da.grad(by_kind)(3.0, "fails")
+    for _ in range(2):
+        assert da.grad(by_kind)(3.0, "refused") == pytest.approx(math.sin(3.0) + 3.0 * math.cos(3.0))
 
 
 def test_programs_of_entries_one_by_one_are_bounded(monkeypatch):
