@@ -148,5 +148,6 @@ class Machine:
 
 def _is_there_any() -> bool:
     """Whether anything has machine code here."""
-    twice = stage(lambda x: [x + x], [Aval((2,), np.dtype(float))], "twice", "")
+    loop = lambda x: _one_after_another(lambda row: [row + row], 2, (True,), x)
+    twice = stage(loop, [Aval((2, 2), np.dtype(float))], "twice", "")
     return ABOVE.machine_code(twice.program) is not None
