@@ -404,10 +404,10 @@ def target(out, result, name: str):
     if not isinstance(out, Tracer):
         objects = type(out) is np.ndarray and out.dtype == object and np.shape(result) == out.shape  # of tensors
         if objects or (type(out) is np.ndarray and not isinstance(result, Tracer)):
-            return np.copyto(out, np.asarray(result, object) if objects else result, "same_kind") or out
+            np.copyto(out, np.asarray(result, object) if objects else result, "same_kind")
+            return out
         raise InPlaceError(
-            f"{name}: out= (or an augmented assignment such as +=) has a plain array of shape {np.shape(out)} as its"
-            " target, and the result is traced.",
+            f"{name}: out= (or an assignment such as +=) has a plain array of shape {np.shape(out)} as its target.",
             "a plain array can hold neither a tangent nor a batch axis",
             "use the result (y = f(x), or a = a + x), or make the target with np.zeros_like(x) or np.zeros(n, like=x)",
         )
