@@ -35,7 +35,7 @@ __all__ = ["run", "running"]
 #: whether a transform is running a function of the user's here; per thread and per asynchronous task
 running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
-#: how many runs were made again, lifted
+#: how often a run has shown that its function has to be lifted, or should be
 lifted = 0
 
 _AT = "\n  At: "

@@ -244,7 +244,7 @@ def write_down(f: Callable, given: Arguments, along: bool, first: Record | None 
     token, begun = apart.set(True), boundary.lifted
     try:
         written = _write_down(f, given, along, first)
-        # What a run was refused in the middle is no part of the program: now it is known beforehand.
+        # What a run was refused in the middle, or made objects of, is no part of the program: now it is known before.
         return written if boundary.lifted == begun else _write_down(f, given, along, first)
     except TakenApart as found:
         block = ABOVE.lifted(found.namespace)

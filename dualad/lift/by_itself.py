@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, overload
 from ..base.frames import PACKAGE
 from ..base.log import log
 from ..base.signatures import Args, Out
-from ..boundary.boundary import run
+from ..boundary import boundary
 from ..boundary.swallowed import SwallowedRefusals
 from ..boundary.transformed import Transformed, transform
 from ..boundary.type_tests import asking, users_of
@@ -189,7 +189,7 @@ def later(names: dict) -> bool:
     f: Any = None
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        f = frame.f_locals["f"] if frame.f_code is run.__code__ else f
+        f = frame.f_locals["f"] if frame.f_code is boundary.run.__code__ else f
         frame = frame.f_back
     if f is None or _off.get() or (user := _user_of(f)) is None:
         return False
@@ -202,6 +202,7 @@ def later(names: dict) -> bool:
             code.co_qualname,
         )
         _known[id(code)] = known = _remembered(code, () if is_kept(names) else (package,), False)
+        boundary.lifted += 1
     return known.packages is not None and package in (*known.packages, top(user[1].__module__))
 
 

@@ -43,8 +43,8 @@ from ..errors import InPlaceError
 
 __all__ = [
     "Deferred", "Reading", "Topmost", "apply_view", "as_array", "assign", "defer", "dense", "flush_writes",
-    "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "laid_out", "layout", "lent", "like_copy",
-    "link", "live_views", "order_of", "pin", "read", "record", "refuse_if_lent", "replace_box", "root_of",
+    "is_entry", "is_scalar", "is_unchanged", "is_view_of", "laid_out", "layout", "lent",
+    "link", "live_views", "pin", "plain_target", "read", "record", "refuse_if_lent", "replace_box", "root_of",
     "snapshot", "snapshot_once", "stand_in", "target", "unshared", "writer",
 ]  # fmt: skip
 
@@ -304,25 +304,6 @@ def laid_out(x: Any, strides: tuple[int, ...]) -> Any:
     return OPS["copy"](x, axes=axes)
 
 
-def in_order(x: Any, order: str | None) -> Any:
-    """Note on a new array in which order NumPy would have put its entries in memory, if it is told which."""
-    if order in ("C", "F", "c", "f") and isinstance(x, Tracer) and len(x.shape) > 1:
-        return laid_out(x, np.empty(x.shape, x.dtype, order).strides)
-    return x
-
-
-def order_of(a: Any) -> str:
-    """Return the order that NumPy's functions written in Python give a result: Fortran's of an array in it alone."""
-    return "F" if (layout(a) if isinstance(a, Tracer) else a).flags.fnc else "C"
-
-
-def like_copy(x: Any, a: Any) -> Any:
-    """Note on a new array that NumPy makes it as a copy of ``a``, with its axes in the same order in memory."""
-    if isinstance(a, Tracer) and len(x.shape) > 1:
-        return laid_out(x, np.empty_like(layout(a)).strides)
-    return x
-
-
 # ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #: operator whose result is a view -> function (base, params, value) -> the base with the view's entries replaced
@@ -399,6 +380,15 @@ def _fill(x: Tracer, new) -> None:
     replace_box(x, new)
 
 
+def plain_target(out, name: str) -> InPlaceError:
+    """Return the refusal to write a traced value into a plain array."""
+    return InPlaceError(
+        f"{name}: out= (or an assignment such as +=) has a plain array of shape {np.shape(out)} as its target.",
+        "a plain array can hold neither a tangent nor a batch axis",
+        "use the result (y = f(x), or a = a + x), or make the target with np.zeros_like(x) or np.zeros(n, like=x)",
+    )
+
+
 def target(out, result, name: str):
     """Write ``result`` into ``out``, as ``out=`` and the augmented operators do, with NumPy's rules; return ``out``."""
     if not isinstance(out, Tracer):
@@ -406,11 +396,7 @@ def target(out, result, name: str):
         if objects or (type(out) is np.ndarray and not isinstance(result, Tracer)):
             np.copyto(out, np.asarray(result, object) if objects else result, "same_kind")
             return out
-        raise InPlaceError(
-            f"{name}: out= (or an assignment such as +=) has a plain array of shape {np.shape(out)} as its target.",
-            "a plain array can hold neither a tangent nor a batch axis",
-            "use the result (y = f(x), or a = a + x), or make the target with np.zeros_like(x) or np.zeros(n, like=x)",
-        )
+        raise plain_target(out, name)
     result = ABOVE.operand(result)
     found, wanted = aval_of(result), out.aval
     if found.shape != wanted.shape:

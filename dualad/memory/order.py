@@ -1,4 +1,4 @@
-"""Arrays whose shape or order in memory changes: conversions that may return their argument, and ``x.shape = ...``.
+"""Orders in memory: those of results, conversions that may return their argument, and ``x.shape = ...``.
 
 Not for: ``np.reshape`` (``surface/shaping.py``), or writes to entries (``memory.py``).
 """
@@ -28,7 +28,7 @@ from .memory import (
     unshared,
 )
 
-__all__ = ["convert_like_numpy", "reshape_in_place", "second"]
+__all__ = ["convert_like_numpy", "in_order", "like_copy", "order_of", "reshape_in_place", "second"]
 
 
 def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
@@ -87,3 +87,25 @@ def reshape_in_place(x: Tracer, shape: Any) -> None:
     replace_box(x, new)
     x._memory = new._memory
     record(old).views.append(weakref.ref(x))
+
+
+# ── the order that NumPy gives a result ──────────────────────────────────────────────────────────────────────────────
+
+
+def in_order(x: Any, order: str | None) -> Any:
+    """Note on a new array in which order NumPy would have put its entries in memory, if it is told which."""
+    if order in ("C", "F", "c", "f") and isinstance(x, Tracer) and len(x.shape) > 1:
+        return laid_out(x, np.empty(x.shape, x.dtype, order).strides)
+    return x
+
+
+def order_of(a: Any) -> str:
+    """Return the order that NumPy's functions written in Python give a result: Fortran's of an array in it alone."""
+    return "F" if (layout(a) if isinstance(a, Tracer) else a).flags.fnc else "C"
+
+
+def like_copy(x: Any, a: Any) -> Any:
+    """Note on a new array that NumPy makes it as a copy of ``a``, with its axes in the same order in memory."""
+    if isinstance(a, Tracer) and len(x.shape) > 1:
+        return laid_out(x, np.empty_like(layout(a)).strides)
+    return x

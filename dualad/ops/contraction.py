@@ -17,6 +17,7 @@ from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.constants import match_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from .choice import nowhere
 from .factorization import transposed
 from .kinds import add_tangents, align_ranks, bilinear, is_finite, is_wild, unbroadcast
 from .samples import complex_normal
@@ -300,7 +301,7 @@ def _einsum_strong(*operands, subscripts: str, optimize):
     balance, met = count(sign, signs), count(~known, [np.abs(s) for s in signs])
     wide = [np.isinf(a) for a in factors]
     lost = np.zeros(())
-    if any([w.any() for w in wide]):
+    if not all([nowhere(w) for w in wide]):
         only = lambda c, given: (
             count(c, given) - count(c, [np.where(w, 0, a) for a, w in zip(given, wide, strict=True)])
         )

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, aval_of, is_inexact
 from ..core.tracer import PLAIN
 from ..errors import UnsupportedError
-from ..memory.memory import like_copy
+from ..memory.order import like_copy
 from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index

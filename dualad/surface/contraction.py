@@ -14,7 +14,8 @@ import numpy as np
 from ..base.frames import user_level
 from ..core.aval import Array, Axis, DType
 from ..core.tracer import Tracer
-from ..memory.memory import Reading, apply_view, in_order, writer
+from ..memory.memory import Reading, apply_view, writer
+from ..memory.order import in_order
 from ..ops import contraction, shaping
 from .arguments import array_operands, function, normalize_axis, operands, refuse_out
 from .indexing import set_at

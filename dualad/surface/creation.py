@@ -16,8 +16,8 @@ from ..core.aval import Array, DType, Shape
 from ..core.dispatch import bind
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
-from ..memory.memory import as_array, in_order, laid_out, layout
-from ..memory.order import convert_like_numpy
+from ..memory.memory import as_array, laid_out, layout
+from ..memory.order import convert_like_numpy, in_order
 from ..ops import shaping
 from ..ops.choice import nowhere
 from .arguments import array_operand, function, normalize_axis, operand

@@ -16,7 +16,8 @@ from ..core.constants import foreign, zeros_matching_library
 from ..core.libraries import refuse_lazy
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import apply_view, as_array, in_order, like_copy, order_of, target
+from ..memory.memory import apply_view, as_array, target
+from ..memory.order import in_order, like_copy, order_of
 from ..ops import arithmetic, choice, elementary
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, inexact_operand, numpys_own, operand, operands, refuse_out

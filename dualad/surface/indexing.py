@@ -24,19 +24,18 @@ from ..memory.memory import (
     Reading,
     apply_view,
     as_array,
-    in_order,
     is_entry,
     is_scalar,
     laid_out,
     layout,
     link,
-    order_of,
     read,
     record,
     target,
     unshared,
     writer,
 )
+from ..memory.order import in_order, order_of
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import function, normalize_axis, numpys_own, operand

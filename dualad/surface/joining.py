@@ -14,7 +14,8 @@ import numpy as np
 from ..core.aval import Array, DType
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import in_order, link, order_of, target
+from ..memory.memory import link, target
+from ..memory.order import in_order, order_of
 from ..ops import indexing, joining
 from .arguments import array_operand, function, normalize_axis, numpys_own, operand
 from .indexing import unstacked

@@ -14,7 +14,7 @@ from numpy.linalg import LinAlgError
 
 from ..core.aval import Array, Axis
 from ..errors import UnsupportedError
-from ..memory.memory import in_order
+from ..memory.order import in_order
 from ..ops import determinant, factorization, reductions, spectral
 from .arguments import (
     UNSET,

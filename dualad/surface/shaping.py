@@ -14,8 +14,8 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, Shape, aval_of
 from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
-from ..memory.memory import apply_view, as_array, in_order, is_scalar, layout, like_copy, order_of, record, writer
-from ..memory.order import convert_like_numpy, second
+from ..memory.memory import apply_view, as_array, is_scalar, layout, record, writer
+from ..memory.order import convert_like_numpy, in_order, like_copy, order_of, second
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, numpys_own, operand
 

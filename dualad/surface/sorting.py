@@ -14,7 +14,7 @@ from ..core.aval import Array, Axis, DType, is_inexact
 from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import like_copy
+from ..memory.order import like_copy
 from ..ops import scans
 from ..ops import sorting as ops
 from ..ops.choice import where

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, as_entries, aval_of, is_inexact
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
-from ..memory.memory import assign, defer, is_entry, is_scalar, is_view_of, target
+from ..memory.memory import assign, defer, is_entry, is_scalar, is_view_of, plain_target, target
 from ..ops import indexing
 from .arguments import function, normalize_axis, operand
 from .indexing import along_axis, by_mode, parse_index, set_at
@@ -137,7 +137,7 @@ for _name, _ufunc in ARITHMETIC.items():
 def _write_target(a, name: str) -> Tracer:
     """Return the target of a write, refusing a plain array."""
     if not isinstance(a, Tracer):
-        target(a, 0.0, name)
+        raise plain_target(a, name)
     return a
 
 

@@ -264,5 +264,6 @@ start = Primitive(
     jvp=None,
     samples=lambda: [_sample()],
     raises=True,
+    blocks="one",
     kind="implicit",
 )

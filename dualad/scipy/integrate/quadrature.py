@@ -243,5 +243,6 @@ integral = Primitive(
     jvp=_jvp,
     samples=_samples,
     multiple_results=True,
+    blocks="one",
     kind="implicit",
 )

@@ -368,6 +368,7 @@ ivp = Primitive(
     abstract_eval=lambda t0, t1, times, y0, *theta, call: Aval((*times.shape, *y0.shape), _dtype(y0)),
     jvp=_ivp_jvp,
     samples=_samples(_START, np.asarray(1.5), _TIMES),
+    blocks="one",
     kind="implicit",
 )
 ivp.batch = _lane_by_lane(ivp)
@@ -382,6 +383,7 @@ ivp_tangent = Primitive(
     transpose=_tangent_transpose,
     batch=_tangent_batch,
     samples=_samples((2,), (2,), _START, _TIMES, moving=(True,), lanes=None),
+    blocks="one",
     kind="implicit",
 )
 
@@ -394,6 +396,7 @@ ivp_adjoint = Primitive(
     transpose=_adjoint_transpose,
     batch=_adjoint_batch,
     samples=_samples((2, 2), _START, _TIMES, moving=(True,), lanes=None),
+    blocks="one",
     multiple_results=True,
     kind="implicit",
 )

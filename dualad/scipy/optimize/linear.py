@@ -282,6 +282,7 @@ assignment = Primitive(
     jvp=None,
     samples=[((3, 3), {"maximize": False}), ((2, 4), {"maximize": True})],
     multiple_results=True,
+    blocks="one",
 )
 
 
