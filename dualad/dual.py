@@ -116,8 +116,6 @@ class Dual(Tracer):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> with da.dual_level() as level:
     ...     y = np.sin(da.make_dual(0.0, 1.0))
     ...     da.unpack_dual(y)
@@ -416,7 +414,6 @@ def dual_level() -> Iterator[DualLevel]:
 
     Examples
     --------
-    >>> import dualad as da
     >>> with da.dual_level():
     ...     x = da.make_dual(3.0, 1.0)
     ...     da.unpack_dual(x * x).tangent
@@ -460,7 +457,6 @@ def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual
 
     Examples
     --------
-    >>> import dualad as da
     >>> with da.dual_level():
     ...     da.unpack_dual(da.make_dual(2.0, 1.0) ** 3).tangent
     np.float64(12.0)
@@ -496,7 +492,6 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
 
     Examples
     --------
-    >>> import dualad as da
     >>> with da.dual_level():
     ...     x = da.make_dual(2.0, 1.0)
     >>> da.unpack_dual(x)  # the level is closed: the tangent is gone

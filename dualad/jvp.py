@@ -72,8 +72,6 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, tangent = da.jvp(lambda x: np.sum(x**2), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     >>> float(value), float(tangent)
     (5.0, 2.0)
@@ -122,7 +120,6 @@ def stop_gradient(tree: Tree) -> Tree:
 
     Examples
     --------
-    >>> import dualad as da
     >>> value, tangent = da.jvp(lambda v: da.stop_gradient(v) * v, (3.0,), (1.0,))
     >>> float(value), float(tangent)
     (9.0, 3.0)

@@ -46,7 +46,6 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, optree.PyTreeSpec]
 
     Examples
     --------
-    >>> import dualad as da
     >>> leaves, structure = da.tree.flatten({"b": [1.0, None], "a": 2.0})
     >>> leaves, da.tree.unflatten(structure, leaves)
     ([2.0, 1.0], {'b': [1.0, None], 'a': 2.0})
@@ -78,7 +77,6 @@ def unflatten(structure: optree.PyTreeSpec, leaves: Iterable) -> Any:
 
     Examples
     --------
-    >>> import dualad as da
     >>> da.tree.unflatten(da.tree.structure((0, {"a": 0})), [1.0, 2.0])
     (1.0, {'a': 2.0})
     """
@@ -108,7 +106,6 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list:
 
     Examples
     --------
-    >>> import dualad as da
     >>> da.tree.leaves({"w": [1.0, 2.0], "b": 3.0})
     [3.0, 1.0, 2.0]
     """
@@ -131,7 +128,6 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> optree.PyTreeSpec:
 
     Examples
     --------
-    >>> import dualad as da
     >>> da.tree.structure([1.0, 2.0]) == da.tree.structure(["a", "b"])
     True
     """
@@ -165,7 +161,6 @@ def map(f: Callable, tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
 
     Examples
     --------
-    >>> import dualad as da
     >>> params, slope = {"w": 2.0, "b": [1.0]}, {"w": 10.0, "b": [20.0]}
     >>> da.tree.map(lambda p, g: p - 0.1 * g, params, slope)
     {'w': 1.0, 'b': [-1.0]}
@@ -198,7 +193,6 @@ def reduce(f: Callable, tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf 
 
     Examples
     --------
-    >>> import dualad as da
     >>> da.tree.reduce(lambda total, x: total + x**2, {"w": [1.0, 2.0], "b": 3.0}, 0.0)
     14.0
     """
@@ -221,8 +215,6 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.tree.all(da.tree.map(np.isfinite, {"w": [1.0, 2.0], "b": np.inf}))
     False
     """
@@ -253,7 +245,6 @@ def transpose(outer: optree.PyTreeSpec, inner: optree.PyTreeSpec | None, tree: A
 
     Examples
     --------
-    >>> import dualad as da
     >>> steps = [{"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}]
     >>> da.tree.transpose(da.tree.structure([0, 0]), None, steps)
     {'x': [1.0, 3.0], 'y': [2.0, 4.0]}

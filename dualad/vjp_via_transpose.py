@@ -162,8 +162,6 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, pull = da.vjp(lambda x, y: np.sum(x * y), np.array([1.0, 2.0]), 3.0)
     >>> pull(1.0)
     (array([3., 3.]), np.float64(3.0))
@@ -292,8 +290,6 @@ def grad(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
@@ -342,8 +338,6 @@ def value_and_grad(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.value_and_grad(lambda x: x**2)(3.0)
     (9.0, np.float64(6.0))
     >>> loss = lambda w, X: np.sum((X @ w) ** 2)
@@ -464,8 +458,6 @@ def linear_transpose(f: Callable, *examples) -> Transposed:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> da.linear_transpose(lambda v: A @ v, np.zeros(2))(np.array([1.0, 0.0]))
     (array([1., 2.]),)

@@ -106,8 +106,6 @@ def vmap(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> dot = lambda a, b: np.sum(a * b)
     >>> da.vmap(dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
     array([3., 4.])

@@ -184,8 +184,6 @@ def psum(x: Any, axis_name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: x / da.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     array([0.25, 0.75])
     """
@@ -215,8 +213,6 @@ def pmean(x: Any, axis_name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: x - da.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     array([-1.,  1.])
     """
@@ -247,8 +243,6 @@ def pmax(x: Any, axis_name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: np.exp(x - da.pmax(x, "i")), axis_name="i")(np.array([0.0, 1000.0]))
     array([0., 1.])
     """
@@ -278,8 +272,6 @@ def pmin(x: Any, axis_name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: da.pmin(x, "i"), axis_name="i", out_axes=None)(np.array([4.0, 1.0]))
     np.float64(1.0)
     """
@@ -311,8 +303,6 @@ def all_gather(x: Any, axis_name: str, axis: int = 0) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: np.median(da.all_gather(x, "i")), axis_name="i")(np.array([1.0, 5.0, 2.0]))
     array([2., 2., 2.])
     """
@@ -355,8 +345,6 @@ def axis_index(axis_name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: x * da.axis_index("i"), axis_name="i")(np.ones(3))
     array([0., 1., 2.])
     """
@@ -385,8 +373,6 @@ def axis_size(axis_name: str) -> int:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda x: x / da.axis_size("i"), axis_name="i")(np.ones(4))
     array([0.25, 0.25, 0.25, 0.25])
     """

@@ -102,8 +102,6 @@ def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from scipy.sparse.linalg import cg
     >>> H = da.hessian_operator(lambda x: np.sum(x**2) + x[0] * x[1], np.zeros(2))
     >>> cg(H, np.array([3.0, 3.0]))[0]

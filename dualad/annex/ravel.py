@@ -45,8 +45,6 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> flat, unravel = da.ravel_pytree({"a": np.ones(2), "b": 3.0})
     >>> flat, unravel(flat * 2)["b"]
     (array([1., 1., 3.]), np.float64(6.0))

@@ -105,8 +105,6 @@ def propagate(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> ohm = lambda m: {"R": m["U"] / m["I"], "P": m["U"] * m["I"]}
     >>> out = da.propagate(ohm, {"U": 12.0, "I": 2.0}, std={"U": 0.3, "I": 0.04})
     >>> print(f"R = {out.mean['R']:.2f} ± {out.std['R']:.2f}, P = {out.mean['P']:.1f} ± {out.std['P']:.2f}")

@@ -80,8 +80,6 @@ def register_array(kind: type) -> type:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> @da.register_array
     ... class Boxed(np.lib.mixins.NDArrayOperatorsMixin):
     ...     def __init__(self, data):

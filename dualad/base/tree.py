@@ -355,7 +355,6 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> import dualad as da
     >>> @da.register_dataclass
     ... @dataclass
     ... class Point:
@@ -426,7 +425,6 @@ def register_node(cls: type, flatten_instance: Callable | None = None, unflatten
 
     Examples
     --------
-    >>> import dualad as da
     >>> class Pair:
     ...     def __init__(self, a, b):
     ...         self.a, self.b = a, b

@@ -29,8 +29,6 @@ class RandomnessWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.boundary.randomness import RandomnessWarning
     >>> rng = np.random.default_rng(0)
     >>> with warnings.catch_warnings():

@@ -33,8 +33,6 @@ class RefusalSwallowedWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.boundary.swallowed import RefusalSwallowedWarning
     >>> def energy(x):
     ...     try:

@@ -208,8 +208,6 @@ class Jitted(HasFront):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import dualad as da
         >>> print(da.jit(np.linalg.inv).lower(np.eye(2)).source.splitlines()[1].strip())
         v1 = inv(x0)
         """
@@ -576,8 +574,6 @@ def jit(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> fast = da.jit(da.grad(lambda x: np.sum(np.sin(x) ** 2)))
     >>> fast(np.array([0.0, 0.5])).round(6).tolist()
     [0.0, 0.841471]

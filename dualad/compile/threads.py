@@ -57,7 +57,6 @@ def threads(n: int | None = None) -> int:
 
     Examples
     --------
-    >>> import dualad as da
     >>> before = da.threads()
     >>> da.threads(1)
     1

@@ -49,7 +49,6 @@ class EffectWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> import dualad as da
     >>> from dualad.compile.tracing import EffectWarning
     >>> log = []
     >>> with warnings.catch_warnings():

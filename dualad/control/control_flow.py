@@ -121,8 +121,6 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> f = lambda x: da.cond(x > 0, np.sqrt, lambda v: 0.0 * v, x)
     >>> da.vmap(da.grad(f))(np.array([-1.0, 4.0]))
     array([0.  , 0.25])
@@ -163,8 +161,6 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.vmap(lambda i, x: da.switch(i, [np.sin, np.cos, np.negative], x))(np.arange(3), np.zeros(3))
     array([ 0.,  1., -0.])
     """
@@ -327,8 +323,6 @@ def while_loop(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> halved = lambda x: da.while_loop(lambda c: c > 1.0, lambda c: c / 2, x)
     >>> da.vmap(da.value_and_grad(halved))(np.array([8.0, 3.0]))
     (array([1.  , 0.75]), array([0.125, 0.25 ]))

@@ -252,8 +252,6 @@ def custom_root(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def newton(f, x):
     ...     for _ in range(30):
     ...         x = x - f(x) / da.jvp(f, (x,), (1.0,))[1]
@@ -313,8 +311,6 @@ def fixed_point(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> cosine = lambda a: da.fixed_point(lambda x: np.cos(a * x), 1.0)
     >>> float(round(cosine(1.0), 6)), float(da.grad(cosine)(1.0).round(6))
     (0.739085, -0.297474)

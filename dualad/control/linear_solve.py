@@ -272,8 +272,6 @@ def custom_linear_solve(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def jacobi(matvec, b):
     ...     x = np.zeros_like(b)
     ...     for _ in range(60):

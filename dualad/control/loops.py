@@ -83,8 +83,6 @@ def scan(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> total, sums = da.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
@@ -250,7 +248,6 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
 
     Examples
     --------
-    >>> import dualad as da
     >>> float(da.grad(lambda x: da.fori_loop(0, 3, lambda i, c: c * x, 1.0))(2.0))
     12.0
     """
@@ -306,8 +303,6 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.map(lambda x: x**2, np.array([1.0, 2.0, 3.0]))
     array([1., 4., 9.])
     """
@@ -383,8 +378,6 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.associative_scan(np.multiply, np.array([1.0, 2.0, 3.0, 4.0]))
     array([ 1.,  2.,  6., 24.])
     """

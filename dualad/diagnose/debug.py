@@ -255,8 +255,6 @@ def debug(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> try:
     ...     with da.debug(nan=True):
     ...         da.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
@@ -312,8 +310,6 @@ def debug_nans(enabled: bool = True, *, inf: bool = False) -> AbstractContextMan
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> with np.errstate(invalid="ignore"), da.debug_nans():
     ...     try:
     ...         da.grad(np.log)(-1.0)

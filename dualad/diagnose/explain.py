@@ -70,8 +70,6 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def model(x):
     ...     scale = np.floor(x[0])
     ...     return np.sum(np.tanh(x)) * scale

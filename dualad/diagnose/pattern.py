@@ -136,8 +136,6 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> J = da.jacfwd(lambda x: np.diff(x) ** 2)(np.arange(5.0))
     >>> da.spy(J, style="ascii")
     +-----+

@@ -66,8 +66,6 @@ def hessian(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
     array([[6., 4.],
            [4., 0.]])
@@ -102,7 +100,6 @@ def value_and_hessian(
 
     Examples
     --------
-    >>> import dualad as da
     >>> value, second = da.value_and_hessian(lambda x: x**3)(2.0)
     >>> float(value), float(second)
     (8.0, 12.0)
@@ -172,8 +169,6 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
@@ -204,7 +199,6 @@ def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool =
 
     Examples
     --------
-    >>> import dualad as da
     >>> value, product = da.value_and_hvp(lambda x: x**3, 2.0, 1.0)
     >>> float(value), float(product)
     (8.0, 12.0)
@@ -271,8 +265,6 @@ def hessian_diag(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """

@@ -77,8 +77,6 @@ def jacfwd(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.jacfwd(lambda x: np.sin(x) * x[0])(np.array([1.0, 0.0]))
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
@@ -113,8 +111,6 @@ def value_and_jacfwd(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, jacobian = da.value_and_jacfwd(lambda x: x**2)(np.array([1.0, 3.0]))
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
@@ -243,8 +239,6 @@ def jacrev(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.jacrev(lambda x: x[1:] * x[0])(np.array([2.0, 3.0, 4.0]))
     array([[3., 2., 0.],
            [4., 0., 2.]])
@@ -279,8 +273,6 @@ def value_and_jacrev(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
@@ -341,8 +333,6 @@ class jacobian:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> jac = da.jacobian(lambda x: x[:1] * x[1])
     >>> jac(np.array([2.0, 3.0, 4.0]))
     array([[3., 2., 0.]])
@@ -429,8 +419,6 @@ def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: A
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.value_and_jacobian(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """

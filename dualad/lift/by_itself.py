@@ -310,7 +310,6 @@ def plain(f: Callable | None = None) -> Any:
     Examples
     --------
     >>> import math
-    >>> import dualad as da
     >>> with da.plain():
     ...     da.grad(lambda x: math.sin(x))(0.0)
     Traceback (most recent call last):

@@ -64,7 +64,6 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     Examples
     --------
     >>> import colorsys
-    >>> import dualad as da
     >>> lightness = da.lift(colorsys.rgb_to_hls)
     >>> float(da.grad(lambda r: lightness(r, 0.2, 0.1)[1])(0.6))
     0.5
@@ -131,8 +130,6 @@ def lifted(modules: Modules = None) -> _Block:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def path(x):
     ...     out = np.zeros(3)
     ...     for i in range(3):

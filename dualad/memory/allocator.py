@@ -32,8 +32,6 @@ def keep_freed_memory() -> None:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.keep_freed_memory()
     >>> da.jacfwd(np.sin)(np.zeros(300)).shape
     (300, 300)

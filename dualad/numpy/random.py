@@ -175,8 +175,6 @@ class Generator(np.random.Generator):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> rng = da.numpy.random.Generator(np.random.PCG64(0))
     >>> noisy = da.vmap(lambda x: x + 0.1 * rng.normal(), randomness="different")(np.zeros(1000))
     >>> bool(0.08 < noisy.std() < 0.12)
@@ -201,7 +199,6 @@ class RandomState(np.random.RandomState):
 
     Examples
     --------
-    >>> import dualad as da
     >>> rng = da.numpy.random.RandomState(0)
     >>> bool(0 <= rng.rand() < 1)
     True
@@ -238,8 +235,6 @@ def default_rng(seed: Any = None) -> Generator:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> bool(da.numpy.random.default_rng(0).normal() == np.random.default_rng(0).normal())
     True
     """

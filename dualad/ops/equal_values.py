@@ -25,8 +25,6 @@ class EqualValuesWarning(RuntimeWarning):
     Examples
     --------
     >>> import warnings
-    >>> import numpy as np
-    >>> import dualad as da
     >>> root = lambda a: np.sum(np.linalg.eigvalsh((a + a.T) / 2) ** 3)
     >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")

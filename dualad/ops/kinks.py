@@ -40,8 +40,6 @@ def kinks(convention: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> float(da.grad(abs)(0.0))
     0.0
     >>> with da.kinks("nan"):

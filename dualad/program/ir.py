@@ -164,8 +164,6 @@ class Program:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import dualad as da
         >>> print(da.trace(np.sin, 1.0).to_dot().splitlines()[0])
         digraph "sin" {
         """
@@ -193,8 +191,6 @@ class Program:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import dualad as da
         >>> da.linearize(np.sin, 1.0)[1].program.to_svg().startswith("<svg")
         True
         """

@@ -66,8 +66,6 @@ def at_equal_values(f: Callable[Args, Out]) -> Callable[Args, Out]:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def root(a):
     ...     w, v = np.linalg.eigh(a)
     ...     return np.trace((v * np.sqrt(w)) @ v.T)

@@ -82,8 +82,6 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def f(x):
     ...     return np.sin(da.checkpoint_name(np.exp(x), "exponential"))
     >>> policy = da.checkpoint_policies.save_only_these_names("exponential")
@@ -103,8 +101,6 @@ class Policies:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> f = lambda w, x: np.sum(np.tanh(w @ x))
     >>> g = da.checkpoint(f, policy=da.checkpoint_policies.dots_saveable)
     >>> da.grad(g)(np.eye(2), np.zeros(2))
@@ -379,8 +375,6 @@ def checkpoint(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> block = da.checkpoint(lambda x: np.sin(np.exp(np.sin(x))))
     >>> float(da.grad(block)(0.0)) == float(np.cos(1.0))
     True

@@ -49,8 +49,6 @@ class SymbolicZero:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.SymbolicZero((2,), np.dtype(float)).instantiate()
     array([0., 0.])
     """
@@ -139,8 +137,6 @@ class custom_jvp(RuledFunction[Args, Out]):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> @da.custom_jvp
     ... def log1pexp(x):
     ...     return np.log1p(np.exp(x))

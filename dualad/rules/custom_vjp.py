@@ -189,8 +189,6 @@ class custom_vjp(RuledFunction[Args, Out]):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> @da.custom_vjp
     ... def clipped(x):
     ...     return x * 1.0
@@ -318,8 +316,6 @@ def once_differentiable(rule: Callable) -> Callable:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> @da.custom_vjp
     ... def square(x):
     ...     return x * x

@@ -134,8 +134,6 @@ class custom_vmap(RuledFunction[Args, Out]):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> @da.custom_vmap
     ... def total(x):
     ...     return np.sum(x)

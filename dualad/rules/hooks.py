@@ -100,7 +100,6 @@ def grad_hook(x: Any, hook: Callable[[Any], Any]) -> Any:
 
     Examples
     --------
-    >>> import dualad as da
     >>> seen = []
     >>> da.grad(lambda x: 3.0 * da.grad_hook(x, seen.append) ** 2)(2.0)
     np.float64(12.0)
@@ -147,8 +146,6 @@ class residual_hooks:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> with da.residual_hooks(lambda a: a.astype(np.float32), lambda a: a.astype(float)):
     ...     value, pull = da.vjp(np.sin, np.array([0.0, 1.0]))
     >>> pull(np.ones(2))[0].round(6)
@@ -196,8 +193,6 @@ class no_tangents:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def normalized(x):
     ...     with da.no_tangents():
     ...         scale = np.sum(x)

@@ -232,8 +232,6 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> def solve(a, b):
     ...     return np.linalg.solve(a, b)
     >>> def solve_transposed(a, c):

@@ -366,8 +366,6 @@ def wrap(f: Callable, jac: Callable | str | None = None, *, vectorized: bool = F
     Examples
     --------
     >>> import math
-    >>> import numpy as np
-    >>> import dualad as da
     >>> gamma = da.wrap(math.gamma, jac="fd")
     >>> round(float(da.grad(lambda x: gamma(x) ** 2)(3.0)), 4)
     7.3823

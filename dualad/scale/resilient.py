@@ -51,8 +51,6 @@ def resilient(factory: Callable[[], Any], retries: int = 2, blas_threads: int | 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from concurrent.futures import ProcessPoolExecutor
     >>> with da.resilient(lambda: ProcessPoolExecutor(1)) as pool:
     ...     da.vmap(np.sin, executor=pool)(np.zeros(3))

@@ -130,8 +130,6 @@ def directional(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> f = lambda x: x[0] ** 2 * x[1]
     >>> float(da.directional(f, np.array([1.0, 2.0]), np.eye(2), order=2))  # the Laplacian
     4.0
@@ -187,8 +185,6 @@ def laplacian(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
     0.0
     """
@@ -240,8 +236,6 @@ def biharmonic(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> f = lambda x: x[0] ** 4 + x[0] ** 2 * x[1] ** 2
     >>> float(da.biharmonic(f)(np.array([1.0, 2.0])))
     32.0

@@ -78,8 +78,6 @@ def jet(f: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, (first, second, third) = da.jet(np.exp, (0.0,), ([1.0, 0.5, 0.0],))  # exp(t + t²/4)
     >>> float(value), float(first), float(second), float(third)
     (1.0, 1.0, 1.5, 2.5)
@@ -155,8 +153,6 @@ def taylor(f: Callable, x: Any, v: Any = None, *, order: int) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.taylor(np.exp, 0.0, order=3)
     array([1.        , 1.        , 0.5       , 0.16666667])
     """
@@ -219,8 +215,6 @@ def nth_derivative(f: Callable, n: int) -> Callable:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> third = da.nth_derivative(lambda x: x**4, 3)
     >>> float(third(2.0)), third(np.array([0.0, 1.0]))
     (48.0, array([ 0., 24.]))

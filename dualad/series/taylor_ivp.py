@@ -138,8 +138,6 @@ def taylor_ivp(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> sol = da.taylor_ivp(lambda t, y: [y[1], -y[0]], (0.0, 2 * np.pi), [1.0, 0.0])
     >>> bool(np.abs(sol.y[:, -1] - [1.0, 0.0]).max() < 1e-13)
     True

@@ -56,8 +56,6 @@ class Coloring:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> pattern = da.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(100))
     >>> coloring = da.color(pattern)
     >>> coloring.mode, coloring.count
@@ -216,8 +214,6 @@ def color(sparsity: Any, mode: str = "auto", order: str = "auto", decompression:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> C = da.color(np.eye(5) + np.eye(5, k=1))
     >>> C
     <colouring: 2 products (forward): no row has more than 2 entries>

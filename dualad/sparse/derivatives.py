@@ -435,8 +435,6 @@ class sparse_jacobian(_SparseDerivative):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> jac = da.sparse_jacobian(lambda x: np.diff(x) ** 2)
     >>> jac(np.array([1.0, 2.0, 4.0])).toarray()
     array([[-2.,  2.,  0.],
@@ -474,8 +472,6 @@ class value_and_sparse_jacobian(sparse_jacobian):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, J = da.value_and_sparse_jacobian(np.square)(np.array([1.0, 3.0]))
     >>> value, J.toarray()
     (array([1., 9.]), array([[2., 0.],
@@ -516,8 +512,6 @@ class sparse_hessian(_SparseDerivative):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> hes = da.sparse_hessian(lambda x: np.sum((x[1:] - x[:-1] ** 2) ** 2))
     >>> hes(np.array([1.0, 2.0, 3.0])).toarray()
     array([[ 4., -4.,  0.],
@@ -554,8 +548,6 @@ class value_and_sparse_hessian(sparse_hessian):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, H = da.value_and_sparse_hessian(lambda x: np.sum(x**3))(np.array([1.0, 3.0]))
     >>> float(value), H.diagonal()
     (28.0, array([ 6., 18.]))

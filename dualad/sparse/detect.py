@@ -79,8 +79,6 @@ def jacobian_sparsity(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(4)).toarray().astype(int)
     array([[1, 1, 0, 0],
            [0, 1, 1, 0],
@@ -121,8 +119,6 @@ def hessian_sparsity(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.hessian_sparsity(lambda x: x[0] * x[1] + x[2] ** 2 + x[3], np.ones(4)).toarray().astype(int)
     array([[0, 1, 0, 0],
            [1, 0, 0, 0],

@@ -47,8 +47,6 @@ class Sparsity:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> S = da.jacobian_sparsity(lambda x: np.diff(x) ** 2, np.ones(4))
     >>> S
     <sparsity 3 x 4, 6 entries (50.0%), global>

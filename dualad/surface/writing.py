@@ -327,8 +327,6 @@ class At:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.grad(lambda x: np.sum(x.at[0].multiply(3.0)))(np.ones(2))
     array([3., 1.])
     """

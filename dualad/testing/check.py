@@ -92,7 +92,6 @@ def check(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import check
     >>> print(check(lambda x, y: np.sin(x) * y, np.array([0.3, 1.2]), 2.0, order=1))
     derivatives of <lambda> at point 1: 0 of 9 quantities are wrong
@@ -185,7 +184,6 @@ def assert_matches_jax(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import assert_matches_jax
     >>> assert_matches_jax(lambda x: np.sin(x) * x, np.array([0.3, 1.2]), transforms=["jvp"])  # doctest: +SKIP
     """

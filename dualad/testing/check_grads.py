@@ -85,7 +85,6 @@ def check_grads(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import check_grads
     >>> check_grads(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), order=2)
     >>> check_grads(np.exp, (0.5,), order=3, oracle=["taylor", "dot"])

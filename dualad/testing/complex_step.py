@@ -33,7 +33,6 @@ def derivative(f: Function, x: Vector, v: Vector) -> Estimate | Unavailable:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import complex_step
     >>> complex_step.derivative(np.sin, np.array([0.0]), np.array([2.0])).value
     array([2.])
@@ -58,7 +57,6 @@ def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import complex_step
     >>> complex_step.jacobian(lambda x: x * x, np.array([1.0, 3.0])).value
     array([[2., 0.],
@@ -74,7 +72,6 @@ def second_derivative(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import complex_step
     >>> x = np.array([1.0, 2.0])
     >>> complex_step.second_derivative(lambda x: x[0] ** 2 * x[1], x, np.array([1.0, 0.0]), np.eye(2)).value.round(9)

@@ -38,7 +38,6 @@ def derivative(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import differences
     >>> answer = differences.derivative(np.sin, np.array([0.5]), np.array([1.0]))
     >>> bool(abs(answer.value[0] - np.cos(0.5)) < 1e-9)
@@ -83,7 +82,6 @@ def jacobian(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import differences
     >>> differences.jacobian(lambda x: x * x, np.array([1.0, 3.0]), np.ones(2)).value.round(6)
     array([[2., 0.],
@@ -108,7 +106,6 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import differences
     >>> f = lambda x: x[0] ** 2 * x[1]
     >>> x = np.array([1.0, 2.0])

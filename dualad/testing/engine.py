@@ -256,7 +256,6 @@ class Engine(RealFunction):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing.engine import Engine
     >>> Engine(np.square, (np.array([1.0, 3.0]),)).jvp(np.array([1.0, 1.0]))
     array([2., 6.])

@@ -93,7 +93,6 @@ def compare(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing.estimate import Estimate, compare
     >>> outcome = compare(np.array([1.0, 2.1]), Estimate(np.array([1.0, 2.0])), rtol=1e-6, atol=0.0)
     >>> outcome.wrong

@@ -109,7 +109,6 @@ def gradcheck(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import gradcheck
     >>> gradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0))
     True
@@ -167,7 +166,6 @@ def gradgradcheck(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import gradgradcheck
     >>> gradgradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), fast_mode=True)
     True

@@ -45,7 +45,6 @@ class JaxOracle:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing.jax_oracle import JaxOracle
     >>> from dualad.testing.engine import RealFunction
     >>> oracle = JaxOracle(RealFunction(lambda x: np.sin(x), (0.0,)))
@@ -165,7 +164,6 @@ def in_jax(f: Callable) -> Callable:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing.jax_oracle import in_jax
     >>> type(in_jax(lambda x: np.sin(x))(0.0)).__module__.split(".")[0]  # doctest: +SKIP
     'jaxlib'

@@ -6,7 +6,6 @@ symmetric, stopping twice is stopping once. Each takes a function of trees of ar
 vectors. A broken law is a GradcheckError that names the quantity, the entry, or the output and the input. With
 Hypothesis (`strategies`) they become property tests of one line.
 
-    >>> import numpy as np
     >>> from dualad.testing import laws
     >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
     >>> laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))

@@ -95,7 +95,6 @@ def check_function(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import check_function
     >>> report = check_function(lambda x: np.sin(x) * x, (np.array([0.3, 0.7]),), oracles=["differences", "loop"])
     >>> report.ok

@@ -106,8 +106,6 @@ def check_rule(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.testing import check_rule
     >>> @da.custom_vjp
     ... def double(x):

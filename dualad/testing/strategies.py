@@ -92,7 +92,6 @@ def arrays(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import strategies
     >>> from hypothesis import find, settings
     >>> x = find(strategies.arrays((4,), away_from=[0.0]), lambda x: True, settings=settings(database=None))
@@ -165,7 +164,6 @@ def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import strategies
     >>> from hypothesis import find, settings
     >>> find(strategies.tangents((np.ones(2), 3)), lambda t: True, settings=settings(database=None))[1] is None
@@ -189,7 +187,6 @@ def cotangents(f: Callable, *args: Any, scale: float = 1.0) -> Strategy[Any]:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.testing import strategies
     >>> from hypothesis import find, settings
     >>> outer = strategies.cotangents(np.outer, np.ones(2), np.ones(3))

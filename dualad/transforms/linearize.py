@@ -160,8 +160,6 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> value, lin = da.linearize(np.sin, 0.0)
     >>> float(lin(1.0)), float(lin(2.0))
     (1.0, 2.0)

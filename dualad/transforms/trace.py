@@ -49,8 +49,6 @@ def trace(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Pr
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> program = da.trace(lambda x: np.sin(x) * 2.0, 1.0)
     >>> [e.op.name for e in program.equations]
     ['sin', 'multiply']
@@ -97,7 +95,6 @@ def make_program(f: Callable[Args, Any]) -> Callable[Args, Program]:
 
     Examples
     --------
-    >>> import dualad as da
     >>> float(da.make_program(lambda x: x * 2.0)(1.0)(4.0))
     8.0
     """
@@ -126,8 +123,6 @@ def eval_shape(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> da.eval_shape(lambda x: {"gram": x @ x.T}, np.ones((2, 3)))["gram"].shape
     (2, 2)
     """

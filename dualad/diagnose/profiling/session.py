@@ -152,8 +152,6 @@ class profile:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> with da.profile() as p:
     ...     with da.profile.range("loss"):
     ...         gradient = da.grad(lambda x: np.sum(np.sin(x) ** 2))(np.ones(3))
@@ -260,8 +258,6 @@ class profile:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import dualad as da
         >>> with da.profile() as p:
         ...     out = da.jvp(lambda x: np.sin(np.sin(x)), (0.0,), (1.0,))
         >>> [(row.name, row.phase, row.calls) for row in p.rows(sort="calls", phase="tangent")]
@@ -289,7 +285,6 @@ class profile:
 
         Examples
         --------
-        >>> import dualad as da
         >>> with da.profile() as p:
         ...     slope = da.grad(lambda x: x**2)(3.0)
         >>> p.table(sort="name").splitlines()[0].split()
@@ -309,7 +304,6 @@ class profile:
 
         Examples
         --------
-        >>> import dualad as da
         >>> with da.profile() as p:
         ...     slope = da.grad(lambda x: x**2)(3.0)
         >>> p.to_chrome_trace("trace.json")

@@ -89,8 +89,6 @@ def solve_bvp(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import solve_bvp
     >>> def middle(k):  # y'' = k² y, y(0) = 0, y(1) = 1
     ...     fun, bc = lambda x, y: np.stack([y[1], k**2 * y[0]]), lambda ya, yb: np.stack([ya[0], yb[0] - 1])

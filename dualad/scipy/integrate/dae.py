@@ -79,7 +79,6 @@ def solve_dae(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dualad.scipy.integrate import solve_dae
     >>> def charge(t, y, yp):  # a capacitor behind a resistor: y[0] its voltage, y[1] the current
     ...     return [yp[0] - y[1], y[0] + y[1] - 1.0]

@@ -131,8 +131,6 @@ def solve_ivp(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import solve_ivp
     >>> def end(rate):
     ...     return solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0], rtol=1e-8, atol=1e-8).y[0, -1]

@@ -64,8 +64,6 @@ def quad(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import quad
     >>> gamma = lambda s: quad(lambda x: x ** (s - 1) * np.exp(-x), 0, np.inf)[0]
     >>> float(da.grad(gamma)(2.0).round(6))
@@ -115,8 +113,6 @@ def quad_vec(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import quad_vec
     >>> moments = lambda b: quad_vec(lambda x: x ** np.arange(1.0, 4.0), 0.0, b)[0]
     >>> da.jacfwd(moments)(2.0)
@@ -207,7 +203,6 @@ def nquad(func: Callable, ranges: Any, args: Any = None, opts: Any = None, full_
 
     Examples
     --------
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import nquad
     >>> area = lambda r: nquad(lambda x, y: 1.0, [lambda y: (0, r - y), (0, r)])[0]
     >>> float(da.grad(area)(2.0).round(9))
@@ -278,7 +273,6 @@ def dblquad(
 
     Examples
     --------
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import dblquad
     >>> volume = lambda h: dblquad(lambda y, x: h * x * y, 0.0, 1.0, 0.0, lambda x: x)[0]
     >>> float(da.grad(volume)(2.0).round(9))
@@ -307,7 +301,6 @@ def tplquad(
 
     Examples
     --------
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import tplquad
     >>> box = lambda a: tplquad(lambda z, y, x: x, 0.0, a, 0.0, 1.0, 0.0, 1.0)[0]
     >>> float(da.grad(box)(3.0).round(9))

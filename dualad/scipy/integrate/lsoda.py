@@ -59,8 +59,6 @@ def odeint(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy.integrate import odeint
     >>> end = lambda rate: odeint(lambda y, t, k: -k * y, 1.0, np.array([0.0, 2.0]), args=(rate,))[-1, 0]
     >>> float(da.grad(end)(0.5).round(6))

@@ -36,8 +36,6 @@ class Bounds(so.Bounds):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy import optimize
     >>> def nearest(edge):
     ...     box = optimize.Bounds([0.0, -np.inf], [edge, np.inf])
@@ -68,8 +66,6 @@ class LinearConstraint(so.LinearConstraint):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import dualad as da
     >>> from dualad.scipy import optimize
     >>> def shortest(total):
     ...     held = optimize.LinearConstraint([[1.0, 1.0]], total, total)

@@ -46,7 +46,6 @@ class Parameters:
 
     Examples
     --------
-    >>> import dualad as da
     >>> from dualad.scipy import stats
     >>> from dualad.scipy.stats.constraints import Parameters, positive, real
     >>> parameters = Parameters(mu=real(), sigma=positive())
