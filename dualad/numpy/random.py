@@ -2,14 +2,16 @@
 
 Outside of ``vmap`` everything is NumPy's, number by number. Inside, ``vmap(f, randomness=...)`` says what a draw
 means: ``"error"`` (the default) refuses it, ``"same"`` gives all lanes the same numbers, and ``"different"`` draws for
-all lanes at once, with a leading axis. The location and the scale of a distribution may be traced: the draw is then the
-standard one, moved and stretched, and has the derivative of that.
+all lanes at once, with a leading axis. The parameters of a continuous distribution may be traced: the draw is then the
+standard one, moved and stretched, or a quantile (``rvs`` of ``dualad.scipy.stats``), and has the derivative of that.
 Not for: distributions as functions (``dualad.scipy.stats``).
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -39,7 +41,25 @@ _VECTORS = frozenset({"dirichlet", "multinomial", "multivariate_hypergeometric",
 #: what is drawn by number of axes, and what has no axis for lanes: one draw for each of them
 _OTHERS = ("bytes", "choice", "permutation", "permuted", "rand", "randn", "random_integers", "shuffle")
 
-#: distributions that are a standard one, moved and stretched: their parameters, and the draw
+
+def _quantile(law: str, source: Any, size: Any, *shapes: Any) -> Any:
+    """Draw from a law of SciPy's, whose numbers move with its shapes."""
+    laws = importlib.import_module("dualad.scipy.stats")  # which takes a second, and needs SciPy
+    plain = source is sys.modules[__name__]
+    return getattr(laws, law).rvs(*shapes, size=size, random_state=np.random.mtrand._rand if plain else source)
+
+
+def _dirichlet(source: Any, size: Any, alpha: Any) -> Any:
+    x = _quantile("gamma", source, size, alpha)
+    return x / np.sum(x, axis=-1, keepdims=True)
+
+
+def _on_circle(source: Any, size: Any, mu: Any, kappa: Any) -> Any:
+    x = mu + _quantile("vonmises", source, size, kappa)
+    return x - 2 * np.pi * np.round(x / (2 * np.pi))
+
+
+#: distributions that are a standard one, moved and stretched, or quantiles: their parameters, and the draw
 _STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
     "normal": (("loc", "scale"), (0.0, 1.0), lambda g, n, a, b: a + b * g.standard_normal(n)),
     "uniform": (("low", "high"), (0.0, 1.0), lambda g, n, a, b: a + (b - a) * g.uniform(size=n)),
@@ -49,6 +69,18 @@ _STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
     "gumbel": (("loc", "scale"), (0.0, 1.0), lambda g, n, a, b: a + b * g.gumbel(size=n)),
     "lognormal": (("mean", "sigma"), (0.0, 1.0), lambda g, n, a, b: np.exp(a + b * g.standard_normal(n))),
     "rayleigh": (("scale",), (1.0,), lambda g, n, b: b * g.rayleigh(size=n)),
+    "weibull": (("a",), (), lambda g, n, a: g.standard_exponential(n) ** (1 / a)),
+    "pareto": (("a",), (), lambda g, n, a: np.expm1(g.standard_exponential(n) / a)),
+    "power": (("a",), (), lambda g, n, a: (-np.expm1(-g.standard_exponential(n))) ** (1 / a)),
+    "standard_gamma": (("shape",), (), functools.partial(_quantile, "gamma")),
+    "gamma": (("shape", "scale"), (None, 1.0), lambda g, n, a, b: b * _quantile("gamma", g, n, a)),
+    "beta": (("a", "b"), (), functools.partial(_quantile, "beta")),
+    "chisquare": (("df",), (), functools.partial(_quantile, "chi2")),
+    "f": (("dfnum", "dfden"), (), functools.partial(_quantile, "f")),
+    "standard_t": (("df",), (), functools.partial(_quantile, "t")),
+    "vonmises": (("mu", "kappa"), (), _on_circle),
+    "noncentral_chisquare": (("df", "nonc"), (), functools.partial(_quantile, "ncx2")),
+    "dirichlet": (("alpha",), (), _dirichlet),
 }
 
 
@@ -57,9 +89,12 @@ def _draw(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwarg
     if name in _STANDARD and any([isinstance(x, Tracer) for x in (*args, *kwargs.values())]):
         names, defaults, standard = _STANDARD[name]
         given = dict(zip((*names, "size"), args, strict=False)) | kwargs
-        values = [given.get(n, d) for n, d in zip(names, defaults, strict=True)]
-        size = given.get("size")
-        return standard(source, np.broadcast_shapes(*map(np.shape, values)) if size is None else size, *values)
+        values = [given.get(n, d) for n, d in itertools.zip_longest(names, defaults)]
+        shape, size = np.broadcast_shapes(*map(np.shape, values)), given.get("size")
+        if size is not None:
+            one = tuple(np.atleast_1d(size).tolist()) if size != () else ()
+            shape = one + shape if name in _VECTORS else one
+        return standard(source, shape, *values)
     if name in ("choice", "permutation", "shuffle") and args and isinstance(args[0], Tracer):
         return _by_index(source, name, *args, **kwargs)
     around = tuple([run for run in runs.get() if id(bits) not in run.seeded])

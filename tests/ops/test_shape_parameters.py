@@ -445,3 +445,46 @@ def test_samples_by_inversion_have_pathwise_derivatives(name: str) -> None:
         statistic, **({"lb": -np.pi, "ub": np.pi} if name[0] == "v" else {})
     )
     assert slope == pytest.approx((expectation(at + 1e-3) - expectation(at - 1e-3)) / 2e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("gamma", (2.3, 1.5)), ("beta", (2.0, 0.7)), ("chisquare", (3.0,)), ("f", (3.0, 7.0)), ("standard_t", (4.0,)),
+     ("vonmises", (0.0, 2.0)), ("noncentral_chisquare", (3.0, 2.0)), ("weibull", (1.5,)), ("pareto", (2.5,))],
+)  # fmt: skip
+def test_draws_are_numpys_and_move_with_their_parameters(name: str, shapes: tuple) -> None:
+    """By differences of quantiles at fixed probabilities, to second order."""
+    laws = {
+        "gamma": lambda a, b: st.gamma(a, 0, b), "chisquare": st.chi2, "standard_t": st.t, "weibull": st.weibull_min,
+        "noncentral_chisquare": st.ncx2, "pareto": st.lomax, "vonmises": lambda m, k: st.vonmises(k, m),
+    }  # fmt: skip
+    law = laws.get(name) or getattr(st, name)
+    draws = getattr(np.random.default_rng(0), name)(*shapes, size=20)
+    u = law(*shapes).cdf(draws)
+    for i, s in enumerate(shapes):
+        at = lambda v, i=i: (*shapes[:i], v, *shapes[i + 1 :])
+        ours = lambda v, at=at: getattr(da.numpy.random.default_rng(0), name)(*at(v), size=20)
+        np.testing.assert_allclose(da.jvp(ours, (s,), (1.0,))[0], draws, rtol=1e-14)
+        low, mid, high = (law(*at(s + h)).ppf(u) for h in (-1e-3, 0.0, 1e-3))
+        np.testing.assert_allclose(slope(ours, s), (high - low) / 2e-3, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(slope(ours, s, 2), (high - 2 * mid + low) / 1e-6, rtol=1e-2, atol=1e-4)
+
+
+def test_draws_in_lanes_and_of_laws() -> None:
+    draw = lambda a: da.numpy.random.default_rng(0).dirichlet(a, size=4)
+    alpha = np.array([2.0, 0.5, 3.0])
+    np.testing.assert_allclose(da.jvp(draw, (alpha,), (alpha,))[0], np.random.default_rng(0).dirichlet(alpha, size=4))
+    np.testing.assert_allclose(np.sum(da.jacfwd(draw)(alpha), axis=1), 0.0, atol=1e-13)
+    seeded = lambda a: stats.gamma.rvs(a, size=3, random_state=1)
+    np.testing.assert_array_equal(da.jvp(seeded, (0.7,), (1.0,))[0], st.gamma.rvs(0.7, size=3, random_state=1))
+    rng, shapes = da.numpy.random.default_rng(0), np.array([1.0, 2.0])
+    lanes = da.vmap(da.value_and_grad(lambda a: rng.gamma(a)), randomness="different")(shapes)
+    expected = [
+        -da.grad(lambda a, x=x: sp.gammainc(a, x))(a) / st.gamma.pdf(x, a)
+        for x, a in zip(lanes[0], shapes, strict=True)
+    ]
+    np.testing.assert_allclose(lanes[1], expected, rtol=1e-10)
+    with pytest.raises(da.errors.UnsupportedError, match="default_rng"):
+        da.grad(lambda a: stats.gamma(a).rvs(3).sum())(2.0)
+    with pytest.raises(da.errors.UnsupportedError, match="ppf"):
+        da.jit(lambda a: stats.gamma(a).rvs(3, random_state=0).sum())(2.0)

@@ -16,11 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy._lib._util import check_random_state
 from scipy.stats import rv_continuous
 
+from ...core.above import ABOVE
 from ...core.tables import Verdict
-from ...core.tracer import Tracer, tracer_in
+from ...core.tracer import Tracer, beneath, tracer_in
 from ...errors import RuleMissingError, UnsupportedError
+from ...jvp import stop_gradient
 from ...ops.choice import nowhere
 from ...rules.custom_jvp import custom_jvp
 from ...surface.arguments import operand
@@ -120,6 +123,10 @@ class _Frozen:
         method = getattr(self.dist, name)
         return lambda *args, **kwargs: method(*(args or kwargs.values()), *self.args, **self.kwds)
 
+    def rvs(self, size: Any = 1, random_state: Any = None) -> Any:
+        """Draw samples, as SciPy's method."""
+        return self.dist.rvs(*self.args, **self.kwds, size=size, random_state=random_state)
+
 
 class _Distribution(Mirror):
     """What continuous and discrete distributions share: how they are called."""
@@ -164,6 +171,8 @@ class _Distribution(Mirror):
     def _computed(self, name: str, args: tuple, kwargs: dict) -> Any:
         if name in self._summed_up:
             return self._sum_up(name, args, kwargs)
+        if name == "rvs":
+            return self._draw(*args, **kwargs)
         x, args = _first(_ARGUMENT.get(name, self._variable), args, kwargs)
         bound = self._shapes.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -260,7 +269,7 @@ class Continuous(_Distribution):
     there.
     """
 
-    _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"})
+    _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "rvs", "sf"})
     _defaults = (("loc", 0.0), ("scale", 1.0))
 
     def _standard(self, x, parameters):
@@ -312,6 +321,38 @@ class Continuous(_Distribution):
         inside = ok & (z > low) & (z < high)
         out = self._formulas[name](self._move(z, inside, low, high), *shapes)
         return _finish(out, inside, np.where(z >= high, above, below), ok)
+
+    # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _draw(self, *args, size=None, random_state=None, **kwargs):
+        """Draw SciPy's numbers, which move with the parameters as the quantiles that they are.
+
+        Where the shapes differ between lanes, they are the quantiles of uniform numbers. In a compiled program, where
+        they are not known, they are refused.
+        """
+        if random_state is None:
+            raise UnsupportedError(
+                f"scipy.stats.{self._name}.rvs was called on a tensor without a generator.",
+                "its numbers would be those of a hidden state, and change from call to call",
+                "give one: rvs(..., random_state=np.random.default_rng(seed))",
+            )
+        bound = self._shapes.bind(*args, **kwargs)
+        bound.apply_defaults()
+        parameters = [double(v) for v in bound.arguments.values()]
+        if size is None:
+            size = np.broadcast_shapes(*map(np.shape, parameters))
+        plain = stop_gradient(parameters[:-2])
+        if tracer_in(*plain) is not None:
+            if any([isinstance(beneath(s), Tracer) for s in plain]):
+                raise UnsupportedError(
+                    f"scipy.stats.{self._name}.rvs was called with a shape that is not known yet.",
+                    "a compiled program holds the numbers that were drawn, and these hang on the shape",
+                    f"draw uniform numbers u outside, give them as an argument, and take {self._name}.ppf(u, ...)",
+                )
+            return self._compute_ppf(ABOVE.seeing(check_random_state(random_state)).uniform(size=size), *parameters)
+        z = self._original.rvs(*plain, size=size, random_state=random_state)
+        _, shapes, loc, scale, *_, ok = self._standard(parameters[-2], parameters)
+        return _finish(loc + scale * self._formulas.moved(z, *shapes), ok, math.nan, ok)
 
     # ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
 

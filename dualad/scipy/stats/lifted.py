@@ -182,6 +182,17 @@ class Formulas:
         function.defjvp(rule, symbolic_zeros=True)
         return on_common_shape(function, args)
 
+    def moved(self, z: Any, *shapes: Any) -> Any:
+        """Return a sample, which moves with the shapes as the quantile that it is: by −∂F/∂s / f."""
+        function = custom_jvp(lambda z, *shapes: z)
+
+        def rule(primals, tangents):
+            at = function(*primals)
+            return at, -self._along_shapes(at, primals[1:], tangents[1:]) / self["pdf"](at, *primals[1:])
+
+        function.defjvp(rule, symbolic_zeros=True)
+        return on_common_shape(function, (z, *shapes)) if tracer_in(*shapes) is not None else z
+
     def _along_shapes(self, z: Any, shapes: tuple, tangents: list) -> Any:
         """Return ∂F/∂s ds at z."""
         if "cdf" in self.given or self._has("cdf") or self._has("sf"):
