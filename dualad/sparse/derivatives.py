@@ -17,6 +17,7 @@ import numpy as np
 from ..base.arguments import check_callable
 from ..base.frames import public, user_level
 from ..boundary.transformed import importable_name, named, reduced
+from ..core.contexts import compiling
 from ..errors import ArgumentError, PerformanceNote, ShapeError, SparsityError
 from ..guards.reach import Snapshot
 from ..transforms.linearize import Linearization
@@ -283,7 +284,7 @@ class _SparseDerivative:
             )
         for _ in range(3):
             try:
-                data = prepared.values(stage, self._options.executor, self._f)
+                data = values = prepared.values(stage, self._options.executor, self._f)
             except Grown as grown:
                 if self._options.check == "raise":
                     raise self._missed(prepared, grown.sparsity) from None
@@ -293,7 +294,10 @@ class _SparseDerivative:
                 data = prepared.checked(data, stage, partial(self._missed, prepared, prepared.sparsity))
             if data is not None:
                 return problem, prepared, out, stage, data
-            here = pattern_of_program(problem, stage.program, "local", "", self._options.max_memory)
+            S, pattern_here = prepared.sparsity, partial(pattern_of_program, problem, stage.program)
+            if pattern_here("global", "", self._options.max_memory) | S == S:  # what differs was rounded
+                return problem, prepared, out, stage, values
+            here = pattern_here("local", "", self._options.max_memory)
             if self._options.check == "raise" or prepared.sparsity.scope != "local":
                 raise self._missed(prepared, here)
             prepared = self._repair(prepared, here)
@@ -301,9 +305,8 @@ class _SparseDerivative:
 
     def _is_checked(self, prepared: Prepared) -> bool:
         check, S = self._options.check, prepared.sparsity
-        return check == "raise" or (
-            check == "auto" and (S.scope != "global" or S.relies_on_constants or not prepared.is_guarded)
-        )
+        relies = S.relies_on_constants and compiling.get() is None  # jit compares what constants are made of
+        return check == "raise" or (check == "auto" and (S.scope != "global" or relies or not prepared.is_guarded))
 
     def _repair(self, prepared: Prepared, here: Sparsity) -> Prepared:
         new = self._unite(prepared, here)

@@ -287,8 +287,11 @@ def test_errors_and_interrupts(method) -> None:
     def fails(x):
         raise ValueError("mine")
 
-    with pytest.raises(ValueError, match="mine"):
-        optimize.minimize(fails, np.zeros(2), method=method)
+    cost = lambda x: np.sum((x - 1) ** 4)
+    later = {} if is_of_the_tests() else {"hess": lambda x: fails(x) if x[0] else 12 * np.eye(2)}
+    for given in ({"fun": fails}, {"jac": fails, **later}, later or {"jac": fails}):
+        with pytest.raises(ValueError, match="mine"):
+            optimize.minimize(**{"fun": cost, **given}, x0=np.zeros(2), method=method)
 
     pressed = []
 

@@ -323,8 +323,19 @@ def test_zeros_of_constants_are_relied_on_and_watched() -> None:
     f = lambda x: x + mask * np.roll(x, 1)
     jac = da.sparse_jacobian(f)
     assert jac(X).nnz == 9 and jac.sparsity.relies_on_constants
+    compiled = da.jit(jac)
+    close(compiled(X), da.jacfwd(f)(X))
     mask[1] = 2.0
     close(jac(X), da.jacfwd(f)(X))
+    close(compiled(X), da.jacfwd(f)(X))
+
+
+@pytest.mark.parametrize("shape", [{}, {"mode": "forward"}, {"sparsity": np.ones((6, 6))}])
+def test_rounding_is_not_taken_for_a_missed_entry(shape) -> None:
+    mask = np.array([1.0, 0.0] * 3)
+    f = lambda x: 1e13 * x + mask * np.roll(x, 1) - 1e13 * x
+    for jac in (da.sparse_jacobian(f, **shape), da.jit(da.sparse_jacobian(f, scope="global"))):
+        close(jac(X), da.jacfwd(f)(X))
 
 
 def test_indices_that_change_between_calls_are_followed() -> None:

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +35,8 @@ __all__ = ["SOLVERS", "solve_by"]
 SOLVERS = {"ipopt": ("cyipopt", "dualad[ipopt]"), "pounce": ("pounce", "dualad[pounce]")}
 #: statuses of an answer: within the tolerance, or within the acceptable one
 _SOLVED = (0, 1)
+#: the status of a search that has met a NaN where it can't step back
+_INVALID = -13
 #: SciPy's names of options
 _NAMES = {"maxiter": "max_iter", "disp": "print_level"}
 #: what lets a search go on where another ended, if nothing else was chosen
@@ -50,35 +55,61 @@ class _Callbacks(SimpleNamespace):
         #: the number of calls of each function, and of iterations
         self.counts: Counter[str] = Counter()
         #: the point of the last gradient, which solvers ask for where they have arrived
-        self._x: Any = None
-        self._stopped = False
+        self.x: Any = None
+        #: whether the search is to end at the next iterate, and whether a function was left for that
+        self.stopped = self.broken = False
+        #: what ended the search, which solvers may take for a number
+        self.error: Exception | None = None
         self.current: Callable[[], dict | None] = lambda: None
 
     def add(self, name: str, f: Callable, bad: Any) -> None:
-        """Let the solver call a function.
+        """Let the solver call a function, with an array of its own at each call.
 
-        ``bad`` is its value where it can't be computed, from which the solver steps back, and when it was interrupted,
-        which ends the search.
+        ``bad`` is its value where it can't be computed, from which the solver steps back, and after an error.
         """
-        f, counts = self._call.counted(f), self.counts
-        is_last = name == "gradient" and self._callback is not None
+        f, counts, is_slope = self._call.counted(f), self.counts, name == "gradient"
 
         def function(x: np.ndarray, *more: Any) -> Any:  # one frame: a call may take a microsecond
             try:
+                if self.error is not None:
+                    return bad
                 counts[name] += 1
-                if is_last:
-                    self._x = x.copy()
-                return f(np.array(x), *more)
+                if is_slope:
+                    self.x = x
+                return f(x, *more)
             except (ArithmeticError, np.linalg.LinAlgError):
                 return bad
             except KeyboardInterrupt:
-                self._stopped = True
+                self.stopped = self.broken = True
                 return bad
             except Exception as error:
                 self._call.note(error)
-                raise
+                self.stopped, self.error = True, error
+                return bad
 
         setattr(self, name, function)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let an interrupt stop the search; a second one, that of a function which takes long, is Python's.
+
+        Python would raise it between the solver and the first line of a function, where none can catch it.
+        """
+        default = signal.default_int_handler
+        if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not default:
+            yield
+            return
+
+        def pressed(*given: Any) -> None:
+            if self.stopped:
+                default(*given)
+            self.stopped = True
+
+        signal.signal(signal.SIGINT, pressed)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, default)
 
     def fill(self, name: str, matrix: Curvature | Rows, entries: Callable) -> None:
         """Let the solver fill a sparse matrix."""
@@ -99,16 +130,19 @@ class _Callbacks(SimpleNamespace):
     def intermediate(self, mode: int, iteration: int, value: float, *numbers: Any) -> bool:
         """Tell the user's callback where the search has come to; return whether it goes on."""
         self.counts["iterations"] = iteration
-        if self._callback is None or self._stopped:
-            return not self._stopped
+        if self._callback is None or self.stopped:
+            return not self.stopped
         now = self.current()
-        x = self._x if now is None else now["x"]
+        x = self.x if now is None else now["x"]
         try:
             if "intermediate_result" in inspect.signature(self._callback).parameters:
-                out = self._call.guard(self._callback)(so.OptimizeResult(x=x, fun=value, nit=iteration))
+                out = self._callback(so.OptimizeResult(x=x, fun=value, nit=iteration))
             else:
-                out = self._call.guard(self._callback)(x)
+                out = self._callback(x)
         except (StopIteration, KeyboardInterrupt):  # what was found by then is the result
+            return False
+        except Exception as error:
+            self.error = error
             return False
         return out is not True
 
@@ -130,6 +164,7 @@ def solve_by(
     curved = [p for p in parts if p.function is not None]
     model, numbers = model_of(call.where, call.pair is not None, [objective, *curved], x0)
     back = _Callbacks(call, callback)
+    back.x = x0
     given = call.own_jac or call.pair
     own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
     slope = own if given else (lambda x: model.gradient(x, *numbers))
@@ -160,10 +195,17 @@ def solve_by(
     start = {} if before is None else _multipliers(before)
     for name, choice in {**(_WARM if before is not None else {}), **options}.items():
         problem.add_option(name, choice)
-    x, info = problem.solve(x0, **start)
+    with back.interruptible():
+        x, info = problem.solve(x0, **start)
+    if back.broken and info["status"] == _INVALID:  # where it was before
+        x, info["obj_val"] = back.x, back.objective(back.x)
+        info["g"] = back.constraints(x) if m else info["g"]
+    slope = np.array(back.gradient(x))
+    if back.error is not None:
+        raise back.error
     message = info["status_msg"]
     return so.OptimizeResult(
-        x=np.array(x), fun=float(info["obj_val"]), jac=np.array(back.gradient(x)), success=info["status"] in _SOLVED,
+        x=np.array(x), fun=float(info["obj_val"]), jac=slope, success=info["status"] in _SOLVED,
         status=int(info["status"]), message=message.decode() if isinstance(message, bytes) else str(message),
         nit=back.counts["iterations"], nfev=back.counts["objective"], njev=back.counts["gradient"] - 1,
         nhev=back.counts["hessian"], constr=np.array(info["g"]), multipliers=-np.array(info["mult_g"]),
