@@ -10,7 +10,7 @@ import pytest
 import scipy.integrate as si
 
 import dualad as da
-from dualad.errors import ArgumentError, ConvergenceError, PerformanceNote, ShapeError, UnsupportedError
+from dualad.errors import ArgumentError, ConvergenceError, PerformanceNote, ShapeError
 from dualad.scipy.integrate import solve_ivp
 from dualad.scipy.integrate.fixed_steps import SYMPLECTIC
 
@@ -139,6 +139,15 @@ def test_times_events_and_dense_output() -> None:
     np.testing.assert_allclose(da.grad(half)(1.0), (half(1.0001) - half(0.9999)) / 2e-4, rtol=1e-5)
 
 
+def test_a_function_that_branches_on_values_takes_the_same_steps() -> None:
+    branches = lambda t, y, k: -k * y if y[0] > 0 else y
+    f = lambda k: solve_ivp(branches, (0.0, 1.0), [1.0], "Euler", step=0.1, args=(k,)).y[0, -1]
+    for transform in (lambda f: f, da.grad, lambda f: da.jit(da.grad(f))):
+        with pytest.warns(PerformanceNote, match="a loop in Python"):
+            found = transform(f)(0.5)
+        assert found == pytest.approx(0.95**10 if transform(f) is f else -(0.95**9), rel=1e-12)
+
+
 def test_errors() -> None:
     with pytest.raises(ArgumentError, match="step=None"):
         solve_ivp(kepler, (0.0, 1.0), ORBIT, "Verlet")
@@ -154,8 +163,5 @@ def test_errors() -> None:
         solve_ivp(lambda t, y: y, (0.0, 1.0), np.ones(3), "Verlet", step=0.1)
     with pytest.raises(ArgumentError, match="complex"):
         solve_ivp(lambda t, y: y, (0.0, 1.0), np.ones(2, complex), "Verlet", step=0.1)
-    branches = lambda t, y, k: -k * y if y[0] > 0 else y
-    with pytest.warns(PerformanceNote), pytest.raises(UnsupportedError, match="without branches"):
-        da.grad(lambda k: solve_ivp(branches, (0.0, 1.0), [1.0], "Euler", step=0.1, args=(k,)).y[0, -1])(1.0)
     with pytest.raises(ConvergenceError, match="not a finite number"):
         da.grad(lambda k: solve_ivp(lambda t, y: k * np.log(y), (0, 9), [0.5], "Euler", step=1.0).y[0, -1])(1.0)

@@ -17,7 +17,7 @@ import scipy.linalg as sl
 
 import dualad as da
 from dualad.errors import ArgumentError, ConvergenceError, PerformanceNote
-from dualad.scipy.integrate import runge_kutta, solve_ivp, trajectories
+from dualad.scipy.integrate import solve_ivp, tables, trajectories
 
 pytest.importorskip("llvmlite", reason="the loop is machine code where llvmlite is installed")
 
@@ -155,7 +155,7 @@ def test_orders_of_convergence(method: str, order: int, size: float) -> None:
 
 def test_weights_of_tsit5() -> None:
     """Conditions of order: of the method, the embedded one, the dense output (Hairer, Nørsett, Wanner, II.1)."""
-    table = runge_kutta._Tsit5
+    table = tables.Tsit5
     b, c = np.append(table.B, 0.0), np.append(table.C, 1.0)
     a = np.array([*[[*row, *[0.0] * (7 - len(row))] for row in table.A], b])
     np.testing.assert_allclose(a.sum(1), c, atol=1e-14)
@@ -502,6 +502,17 @@ def test_many_numbers_take_the_adjoint_of_the_steps(method: str, monkeypatch: py
     found = da.jit(da.grad(lambda p: perceptron(p, "auto", method)))(p)
     np.testing.assert_allclose(found, exact, atol=2e-5 * np.max(abs(exact)))
     np.testing.assert_allclose(da.jit(da.grad(lambda p: perceptron(p, "steps", method)))(p), found, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["Tsit5", "Vern7", "Rodas5P"])
+def test_methods_of_ours_take_their_own_steps_in_python_too(method: str) -> None:
+    """Where the function branches on values: no method of SciPy's stands in."""
+    smooth, branches = lambda t, y, k: -k * y * y, lambda t, y, k: -k * y * y if y[0] > 0 else y
+    end = lambda f: lambda k: solve_ivp(f, (0.0, 2.0), [1.0], method, args=(k,), rtol=1e-3).y[0, -1]
+    for transform in (da.value_and_grad, lambda f: da.jit(da.value_and_grad(f)), lambda f: da.jit(da.jacfwd(f))):
+        with pytest.warns(PerformanceNote, match="a loop in Python"):
+            found = transform(end(branches))(0.7)
+        np.testing.assert_allclose(found, transform(end(smooth))(0.7), rtol=1e-10)
 
 
 def test_many_numbers_of_a_function_that_branches_on_values() -> None:

@@ -85,6 +85,21 @@ def test_refusals(case: str) -> None:
         pushed(f)
 
 
+def test_no_loop_is_without_end() -> None:
+    """SciPy's LSODA tries the same step for ever; and every loop under a transform counts its steps."""
+    cubic = lambda k, **options: solve_ivp(lambda t, y: k * y**3, (0.0, 2.0), [1.0], **options)
+    assert cubic(5.0, method="LSODA").status == -1
+    with pytest.raises(ConvergenceError, match="spacing between numbers"):
+        da.grad(lambda k: cubic(k, method="LSODA").y[0, -1])(5.0)
+    with (
+        pytest.warns(PerformanceNote, match="'LSODA'"),
+        pytest.raises(ConvergenceError, match="spacing between numbers"),
+    ):
+        da.jit(lambda k: cubic(k, method="LSODA").y[0, -1])(5.0)
+    with pytest.raises(ConvergenceError, match="3 steps were taken, which is max_steps"):
+        da.grad(lambda k: cubic(k, method="BDF", max_steps=3).y[0, -1])(0.1)
+
+
 def test_what_was_reached_before_a_failure() -> None:
     sol = None
 

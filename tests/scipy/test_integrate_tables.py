@@ -19,15 +19,15 @@ import scipy.integrate as si
 
 import dualad as da
 from dualad.scipy.integrate import solve_ivp
-from dualad.scipy.integrate.runge_kutta import EXPLICIT, _Tsit5
-from dualad.scipy.integrate.verner import Vern7
+from dualad.scipy.integrate.runge_kutta import EXPLICIT
+from dualad.scipy.integrate.tables import Tsit5, Vern7
 
 #: the table, its order, that of each of its errors, and that of its dense output
 TABLES = {
     "RK23": (si.RK23, 3, {"E": 2}, 3),
     "RK45": (si.RK45, 5, {"E": 4}, 4),
     "DOP853": (si.DOP853, 8, {"E5": 5, "E3": 3}, None),
-    "Tsit5": (_Tsit5, 5, {"E": 4}, 4),
+    "Tsit5": (Tsit5, 5, {"E": 4}, 4),
     "Vern7": (Vern7, 7, {"E": 6}, 6),
 }
 

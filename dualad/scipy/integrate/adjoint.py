@@ -16,9 +16,12 @@ import scipy.sparse as sp
 from ...control.linear_solve import cast
 from ...errors import ConvergenceError
 from .path import Path
-from .problem import IMPLICIT, Problem, method_name, solver_of
+from .problem import IMPLICIT, Problem, method_name, scipys_solver
 
 __all__ = ["walk_back"]
+
+#: the methods of SciPy's that are of the kind of ours: the slopes of λ are read off a path, and no program
+_OF_KIND = {"Tsit5": "RK45", "Vern7": "DOP853", "Rodas5P": "Radau"}
 
 
 def walk_back(
@@ -78,9 +81,10 @@ class _Walk:
         self.problem, self.path, self.pull, self.parameters = problem, path, pull, tuple(parameters)
         self.lanes, self.count, self.atol = lanes, count, atol
         self.shape = (lanes, problem.n + count)
-        name = method_name(problem.settings.method)
-        self.make = solver_of(problem.settings.method)
-        self.implicit = name in IMPLICIT
+        method = problem.settings.method
+        method = _OF_KIND.get(method, method)
+        self.make = scipys_solver(method, problem.settings.max_steps)
+        self.implicit = method_name(method) in IMPLICIT
         self.first: float | None = None
 
     def slopes(self, t: float, z: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from ...control.linear_solve import cast
 from ...core.aval import aval_of
 from ...core.dispatch import bind
 from ...core.tracer import Tracer, tracer_in
-from ...errors import ArgumentError, ArgumentTypeError, ShapeError
+from ...errors import ArgumentError, ArgumentTypeError, BranchError, ConversionError, ShapeError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ..closures import Inputs
@@ -29,10 +29,10 @@ from .events import Asked, Watch, check_crossings, event_list, event_times, stop
 from .fixed_steps import with_steps
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
 from .mass import check_mass, check_written, consistent, mass_and_projector, rate_of, times_mass
-from .native import LOOPS, OURS, REACHED, is_machine_code, note_scipys_loop
+from .native import LOOPS, OURS, REACHED, is_machine_code, no_singular_matrix, note_python, note_scipys_loop
 from .own_times import OwnTimes
-from .problem import Problem, Settings, check_run, check_start, solver_of
-from .recorded import checked_control, compiled_rows, run_to_events, solve_in_steps
+from .problem import Problem, Settings, check_run, check_start, scipys_solver
+from .recorded import compiled_rows, solver_class, users_steps
 from .trajectories import ivp
 
 __all__ = [
@@ -81,8 +81,8 @@ def solve_ivp(
     equation together with y, reverse mode the adjoint equation backwards along the dense output.
 
     Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps; so is that of ``"Rodas5P"``.
-    It is SciPy's where a function branches on values, for SciPy's implicit methods, and for complex states and those of
-    more than 32,768 numbers (32 of ``"Rodas5P"``), tangents counted.
+    It is Python where a function branches on values, for SciPy's implicit methods, and for complex states and those of
+    more than 32,768 numbers (32 of ``"Rodas5P"``), tangents counted. The steps are those of the method either way.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ def solve_ivp(
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
         values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The methods ``"Tsit5"``
         (Tsitouras 2011, of order 5), ``"Vern7"`` (Verner 2010, of order 7) and ``"Rodas5P"`` (Steinebach 2023, of
-        order 5, for stiff problems, always with the exact Jacobian) run in our own loop; so do those of fixed steps, of
+        order 5, for stiff problems, always with the exact Jacobian) run in our own loop (the adjoint equation takes the
+        method of SciPy's that is nearest, RK45, DOP853 or Radau); so do those of fixed steps, of
         size ``step=``: ``"Euler"``, ``"RK4"``, and for Hamiltonians T(p) + V(q) with y = (q, p) the symplectic
         ``"Verlet"``, ``"Yoshida4"``, ``"KahanLi6"``, ``"KahanLi8"``.
     sensitivity : {"auto", "forward", "adjoint", "steps"}
@@ -107,7 +108,7 @@ def solve_ivp(
     solver : {"auto", "native"}
         ``"native"`` runs our own compiled loop outside of ``jit`` as well.
     max_steps : int
-        How many steps that loop tries before it gives up.
+        How many steps a loop tries before it gives up; on plain numbers SciPy's tries as many as it takes.
     progress : bool
         Whether to draw a bar on a terminal: how far SciPy's solver has come. Our compiled loop draws none.
     mass : array, shape (n, n), optional
@@ -172,19 +173,35 @@ def solve(
         compiled = compiled_rows(solve, fun, method, tuple([(name, _static(x)) for name, x in choices.items()]))
         rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given, mass)
         if known:
-            control = checked_control(y0, t_span, max_steps, options)
-            massive = () if mass is None else mass_and_projector(mass, np.size(y0), where)
+            theta = given
             if mass is not None:
+                theta = (*given, *mass_and_projector(mass, np.size(y0), where))
                 y0 = rows(t_span[0], t_span[0], np.array([t_span[0]], float), np.asarray(y0, float))[0]
-            run = solve_in_steps(fun, event_list(events), method, t_span, y0, given, control, where, massive)
-            return _plain_result(run, rows, t_span, y0, t_eval, dense_output)
+
+            def run(in_python: bool) -> Any:
+                loop = solver_class(users_steps(fun, method, where, len(given), in_python), theta, max_steps)
+                dense = dense_output and in_python
+                return si.solve_ivp(fun, t_span, y0, loop, t_eval, dense, events, False, args, **options)
+
+            with no_singular_matrix(where):
+                try:
+                    found = run(in_python=False)
+                except (BranchError, ConversionError) as error:
+                    note_python(where, getattr(fun, "__name__", type(fun).__name__), error)
+                    return run(in_python=True)
+            if dense_output:
+                t0, t, y0 = float(t_span[0]), found.t[-1], np.asarray(y0, float)
+                at = lambda times: rows(t0, t, times, y0)
+                found.sol = Trajectory(at, min(t0, t), max(t0, t), found.t)
+            return found
     if known:
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
         check_start(lambda t, y: fun(t, y, *given), t_span[0], y0, where)
         with _bar(progress) as bar:
             fun = bar.counting(watch_results(fun, where), _share_of(t_span))
-            return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
+            solver = scipys_solver(method)
+            return si.solve_ivp(fun, t_span, y0, solver, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
     sens_tol = "state" if sensitivity == "steps" else sens_tol
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
@@ -247,25 +264,24 @@ class _Call:
         self.watch = Watch(self.problem, self.functions, self.crossings, self.find)
 
     def solve(
-        self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
+        self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False, ours: bool = False
     ) -> Any:  # fmt: skip
-        """Have SciPy solve it on plain arrays."""
+        """Have SciPy solve it on plain arrays; the loop of a method of SciPy's may be our compiled one."""
         plain = self.f.plain(values)
         check_start(plain, t0, y0, self.settings.where)
         with calling_scipy(), _bar(self.progress) as bar:
             f = bar.counting(plain, _share_of((t0, t1)))
             return si.solve_ivp(
-                f, (t0, t1), y0, solver_of(self.settings.method), times, dense,
+                f, (t0, t1), y0, self.problem.solver(y0, values, ours), times, dense,
                 self._events(values) if events else None, **self._options(y0, values),
             )  # fmt: skip
 
     def find(self, t0, t1, times, y0, values: Sequence) -> Any:
         """Run it on plain arrays to its end, or to the event that ends it."""
-        run = None
-        if is_machine_code(self.problem, t0, np.zeros(1), y0, values):
-            run = run_to_events(self.problem, self.functions, self.crossings, t0, t1, times, y0, values)
-        if run is None:
-            run = self.solve(t0, t1, times, y0, values, events=True)
+        ours = is_machine_code(self.problem, t0, np.zeros(1), y0, values)
+        with no_singular_matrix(self.settings.where):
+            run = self.solve(t0, t1, times, y0, values, events=True, ours=ours)
+        if not ours:
             self.problem.remember(run, t0, y0, values)
         return run
 
@@ -274,7 +290,7 @@ class _Call:
         options = self._options(y0, values) | more
         if options.get("first_step") is not None:
             options["first_step"] = min(options["first_step"], abs(t1 - t0))
-        return solver_of(self.settings.method)(self.f.plain(values), t0, y0, t1, **options)
+        return self.problem.solver(y0, values)(self.f.plain(values), t0, y0, t1, **options)
 
     def _options(self, y0, values: Sequence) -> dict:
         options = {**self.options, "vectorized": self.vectorized and not self.f.captures}
@@ -431,21 +447,6 @@ def _unknown_occurrences(what: str, event: int, name: str, asked: Asked) -> tupl
 
 
 mirrors(None, "op")(solve_ivp)
-
-
-def _plain_result(run: OptimizeResult, rows: Callable, t_span: Any, y0: Any, t_eval: Any, dense: bool) -> Any:
-    """Return the run of our own loop as SciPy would return it."""
-    t0, t1 = [float(t) for t in t_span]
-    at = lambda times: rows(t0, t1, times, np.asarray(y0, float))
-    if dense:
-        run.sol = Trajectory(at, min(t0, run.t[-1]), max(t0, run.t[-1]), run.t)
-    if t_eval is not None:
-        times = np.asarray(t_eval) * 1.0
-        if times.size and not min(t0, t1) <= times.min() <= times.max() <= max(t0, t1):
-            raise ValueError("Values in `t_eval` are not within `t_span`.")
-        run.t = times[abs(times - t0) <= abs(run.t[-1] - t0)]
-        run.y = at(run.t).T
-    return run
 
 
 def _static(x: Any) -> Any:

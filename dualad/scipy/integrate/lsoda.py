@@ -21,7 +21,7 @@ from ..closures import Inputs
 from ..mirror import as_args, calling_scipy, mirrors
 from .functions import depends, entries, numbers, refuse_full_output, watch_results
 from .initial_value import check_choices, initial_state, refuse_traced_options
-from .problem import Problem, Settings, check_run
+from .problem import Problem, Settings, check_run, scipys_solver
 from .trajectories import ivp
 
 __all__ = ["odeint"]
@@ -100,7 +100,7 @@ def odeint(
 
     def start(t0, state, t1, values: Sequence, **more: Any) -> Any:
         options = {"rtol": settings.rtol, "atol": settings.atol, "max_step": settings.max_step} | more
-        return si.LSODA(f.plain(values), t0, state, t1, **options)
+        return scipys_solver("LSODA")(f.plain(values), t0, state, t1, **options)
 
     def solve(t0, t1, times, state, values: Sequence) -> Any:
         plain = f.plain(values)

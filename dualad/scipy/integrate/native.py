@@ -26,8 +26,8 @@ from .rosenbrock import RODAS5P
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "LOOPS", "OURS", "REACHED", "compiled", "is_machine_code", "is_solvable", "message_of", "no_singular_matrix",
-    "note_scipys_loop", "rows_at", "run_native", "stopped_early", "written_down",
+    "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "is_machine_code", "is_solvable", "message_of",
+    "no_singular_matrix", "note_python", "note_scipys_loop", "rows_at", "run_native", "stopped_early", "written_down",
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
@@ -37,8 +37,8 @@ OURS = ("Tsit5", "Vern7", "Rodas5P", *FIXED)
 
 #: what SciPy says where all went well
 REACHED = "The solver successfully reached the end of the integration interval."
-#: states of more numbers, tangents among them, are left to SciPy's loop: compiling it takes seconds then
-_LARGEST = 2**15
+#: states of more numbers, tangents among them, are left to loops in Python: compiling takes seconds then
+SMALL = 2**15
 #: and those of implicit methods, whose matrices are factorized in the loop
 _LARGEST_MATRIX = 32
 
@@ -46,12 +46,12 @@ _LARGEST_MATRIX = 32
 def is_solvable(problem: Any, y0: Any) -> bool:
     """Whether there may be machine code for a problem: its method has a loop, its state is real and not large."""
     name = problem.settings.name
-    if name in FIXED or problem.mass is not None:  # no loop of SciPy's replaces these
+    if name in FIXED or problem.mass is not None:  # no other loop replaces these
         return aval_of(y0).dtype == np.dtype(float)
     base, implicit = problem, name not in EXPLICIT
     while base.base is not None:
         base = base.base[0]
-    small = problem.n <= _LARGEST and not (implicit and base.n > _LARGEST_MATRIX)
+    small = problem.n <= SMALL and not (implicit and base.n > _LARGEST_MATRIX)
     return problem.settings.native and small and aval_of(y0).dtype == np.dtype(float)
 
 
@@ -132,14 +132,18 @@ def written_down(problem: Any, function: Callable, arrays: Sequence) -> Any:
     try:
         return stage(function, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
     except Exception as error:
-        warnings.warn(
-            f"{problem.settings.where}: `{problem.name}` can't be written down, so SciPy's loop calls it:"
-            f" {str(error).partition(chr(10))[0]}\n  Written in plain NumPy, without branches on values, it is part of"
-            " the compiled loop, a hundred times faster: np.where(condition, a, b), or dualad.cond",
-            PerformanceNote,
-            stacklevel=user_level(),
-        )
+        note_python(problem.settings.where, problem.name, error)
         return None
+
+
+def note_python(where: str, name: str, error: Exception) -> None:
+    """Note that a loop in Python calls a function, which can't be written down."""
+    text = (
+        f"{where}: `{name}` can't be written down, so a loop in Python calls it: {str(error).partition(chr(10))[0]}\n"
+        "  Written in plain NumPy, without branches on values, it is part of the compiled loop, a hundred times faster:"
+        " np.where(condition, a, b), or dualad.cond"
+    )
+    warnings.warn(text, PerformanceNote, stacklevel=user_level())
 
 
 def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Callable | None:
@@ -153,8 +157,6 @@ def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) 
     def make() -> Callable | None:
         body = written_down(problem, flat, arrays)
         code = None if body is None or body.captured else ABOVE.machine_code(body.program)
-        if code is None and body is not None and problem.settings.name in FIXED:  # which no loop of SciPy's replaces
-            code = ABOVE.compiled(body.program)
         return None if code is None else code.run
 
     return problem.once(("machine code", key, *[(a.shape, a.dtype) for a in arrays]), make)

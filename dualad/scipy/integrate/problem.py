@@ -17,7 +17,6 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 from ...core.above import ABOVE
-from ...errors import UnsupportedError
 from ...jvp import jvp
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
@@ -25,19 +24,18 @@ from ...vmap import vmap
 from ..mirror import calling_scipy
 from .fixed_steps import FIXED
 from .functions import compile_callback, over_lanes
-from .native import is_solvable, rows_at, run_native, stopped_early
+from .native import OURS, is_solvable, rows_at, run_native, stopped_early
 from .path import Path, steps_at_once
+from .recorded import problem_steps, solver_class
 from .rosenbrock import RightHandSide
 from .runge_kutta import Control
 
 __all__ = [
-    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "check_start", "in_order", "key_of", "method_name",
-    "solver_of",
+    "IMPLICIT", "Problem", "Settings", "check_run", "check_start", "in_order", "key_of", "method_name", "scipys_solver",
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
-METHODS |= {"Tsit5": si.RK45, "Vern7": si.DOP853, "Rodas5P": si.Radau}  # where SciPy's loop runs: of the same kind
-IMPLICIT = ("Radau", "BDF", "LSODA", "Rodas5P")
+IMPLICIT = ("Radau", "BDF", "LSODA")
 #: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
 _DENSE = 64
 #: a sparse Jacobian has at most this part of its entries
@@ -79,15 +77,25 @@ def method_name(method: Any) -> str:
     return method if isinstance(method, str) else method.__name__
 
 
-def solver_of(method: Any) -> Any:
-    """Return SciPy's class of a method, given by name or as such."""
-    if isinstance(method, str) and method in FIXED:
-        raise UnsupportedError(
-            f"solve_ivp: method={method!r} for a function that can't be written down, or for a complex state.",
-            "its loop is a program of real numbers, and SciPy has no such method",
-            "write the function in plain NumPy without branches on values (np.where), and the state as real numbers",
-        )
-    return METHODS[method] if isinstance(method, str) else method
+@functools.lru_cache
+def scipys_solver(method: Any, most: float = np.inf) -> Any:
+    """Return SciPy's class of a method, whose runs fail after so many steps, and where t stands still: LSODA's do not.
+
+    A name that SciPy does not know is returned.
+    """
+    made = METHODS.get(method, method)
+    if isinstance(made, str):
+        return made
+
+    def step(self: Any) -> str | None:
+        before, self.taken = self.t, getattr(self, "taken", 0) + 1
+        message = made.step(self)
+        if self.status == "running" and (self.t == before or self.taken >= most):
+            self.status = "failed"
+            message = self.TOO_SMALL_STEP if self.t == before else f"{most} steps were taken, which is max_steps."
+        return message
+
+    return type(made.__name__, (made,), {"step": step})
 
 
 def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
@@ -210,7 +218,7 @@ class Problem:
             check_start(slopes, t0, y0, s.where)
             with calling_scipy():
                 run = si.solve_ivp(
-                    slopes, (float(t0), float(t1)), y0, solver_of(s.method), t_eval=times,
+                    slopes, (float(t0), float(t1)), y0, self.solver(y0, parameters), t_eval=times,
                     **self._options(y0, parameters),
                 )  # fmt: skip
             what = "the solver of the derivatives' equation"
@@ -218,6 +226,14 @@ class Problem:
             check_run(run, s, what)
         self.remember(run, t0, y0, parameters)
         return run
+
+    def solver(self, y0: np.ndarray, parameters: Sequence, ours: bool = False) -> Any:
+        """Return the class of solvers of the method: SciPy's, or one of our loop."""
+        s = self.settings
+        if not ours and s.name not in OURS:
+            return scipys_solver(s.method, s.max_steps)
+        theta = tuple([np.asarray(p, order="C") for p in parameters])
+        return solver_class(problem_steps(self, y0, theta), theta, s.max_steps)
 
     def _slopes(self, t0: Any, y0: np.ndarray, parameters: Sequence) -> Callable:
         rhs = self.once("rhs", lambda: self._prepared("rhs", lambda *a: [self.function(*a)], t0, y0, parameters))
@@ -227,7 +243,7 @@ class Problem:
         s = self.settings
         options = {"rtol": s.rtol, "atol": s.atol, "max_step": s.max_step}
         if s.first_step is not None and s.sensitivity == "steps":
-            options["first_step"] = s.first_step
+            options["step" if s.name in OURS else "first_step"] = s.first_step
         if method_name(s.method) in IMPLICIT:
             options["jac"] = self.jacobian(y0, parameters)
         return options
@@ -243,7 +259,7 @@ class Problem:
             if self.start is not None:
                 return self.start(t, y, stop, parameters, **more)
             options = self._options(y0, parameters) | more
-            return solver_of(self.settings.method)(self._slopes(t0, y0, parameters), t, y, stop, **options)
+            return self.solver(y0, parameters)(self._slopes(t0, y0, parameters), t, y, stop, **options)
 
         path = Path(self.settings.where, start, float(t0), float(t1), y0, self.settings.keep_steps or steps_at_once(y0))
         self._path = key, path

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.integrate as si
 
-from .verner import Vern7
+from .tables import Tsit5, Vern7
 
 __all__ = [
     "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
@@ -205,38 +205,8 @@ def _dop853(table: Any) -> Method:
     return _explicit(table, measure, dense)
 
 
-class _Tsit5:
-    """Tsitouras, *Runge–Kutta pairs of order 5(4) satisfying only the first column simplifying assumption* (2011)."""
-
-    error_estimator_order = 4
-    C = (0.0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0)
-    A = (
-        (),
-        (0.161,),
-        (-0.008480655492356989, 0.335480655492357),
-        (2.8971530571054935, -6.359448489975075, 4.3622954328695815),
-        (5.325864828439257, -11.748883564062828, 7.4955393428898365, -0.09249506636175525),
-        (5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383),
-    )
-    B = (0.09646076681806523, 0.01, 0.4798896504144996, 1.379008574103742, -3.290069515436081, 2.324710524099774)
-    E = (
-        -0.00178001105222577714, -0.0008164344596567469, 0.007880878010261995, -0.1447110071732629, 0.5823571654525552,
-        -0.45808210592918697, 0.015151515151515152,
-    )  # fmt: skip
-    #: the dense output of the paper's section 4, multiplied out
-    P = np.array([
-        [1.0, -2.763706197274826, 2.9132554618219126, -1.0530884977290216],
-        [0.0, 0.13169999999999998, -0.2234, 0.1017],
-        [0.0, 3.9302962368947516, -5.941033872131505, 2.490627285651253],
-        [0.0, -12.411077166933676, 30.33818863028232, -16.548102889244902],
-        [0.0, 37.50931341651104, -88.1789048947664, 47.37952196281928],
-        [0.0, -27.896526289197286, 65.09189467479366, -34.87065786149661],
-        [0.0, 1.5, -4.0, 2.5],
-    ])  # fmt: skip
-
-
 #: the explicit methods, by name
 EXPLICIT: dict[str, Method] = {
-    "RK23": _pair(si.RK23), "RK45": _pair(si.RK45), "DOP853": _dop853(si.DOP853), "Tsit5": _pair(_Tsit5),
+    "RK23": _pair(si.RK23), "RK45": _pair(si.RK45), "DOP853": _dop853(si.DOP853), "Tsit5": _pair(Tsit5),
     "Vern7": _pair(Vern7),
 }  # fmt: skip

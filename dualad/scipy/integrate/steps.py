@@ -48,8 +48,8 @@ def walk_back_steps(
     if not len(times) or times[-1] == t0:
         return [cotangents.sum(1), *bars]
     s = problem.settings
-    code = problem.once("in steps", lambda: problem_steps(problem))
-    t, y, last = accepted_steps(code, float(t0), float(times[-1]), y0, tuple(theta), s.control)
+    code = problem_steps(problem, y0, theta := tuple(theta))
+    t, y, last = accepted_steps(code, float(t0), float(times[-1]), y0, theta, s.control)
     if last.t != times[-1]:
         raise stopped_early(s.where, "the solver", last.t, message_of(last.status, s.control))
     forward = 1.0 if t[-1] >= t[0] else -1.0
