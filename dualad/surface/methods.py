@@ -118,9 +118,14 @@ for _name, _ufunc in {**ARITHMETIC, **_COMPARISONS}.items():
 _to_the_power = Tracer.__pow__
 
 
+#: NumPy's operator has a function of its own for these Python numbers, with other values at complex infinities
+_POWERS = {"b": {(int, 2): np.square}, "c": {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}}
+
+
 def _power(self, other):
-    if type(other) is int and other == 2 and self.shape and self.dtype.kind == "b":
-        return np.square(self)  # as NumPy's operator, whose squares of truth values are int8
+    if self.dtype.kind in _POWERS and self.shape and type(other) in (int, float):
+        if ufunc := _POWERS[self.dtype.kind].get((type(other), other)):
+            return ufunc(self)
     return _to_the_power(self, other)
 
 

@@ -25,6 +25,7 @@ Z = X + 1j * X[::-1]
 POSITIVE = X**2 + 0.5
 
 CALLS = {
+    "powers of an array": (lambda z: (z**2, z**-1, z**0.5), Z),
     "T": (lambda x: x.T, X),
     "mT": (lambda x: x.mT, X),
     "real": (lambda x: x.real, Z),
@@ -248,6 +249,19 @@ def test_lists_of_complex_tensors_are_written():
     z = np.array([1.0 + 2j, 3.0 - 1j])
     for value in da.jvp(f, (z,), (z,)):
         np.testing.assert_array_equal(value, z[::-1])
+
+
+@pytest.mark.parametrize("n", [2, -1, 0.5, 2.0, -1.0, 3])
+def test_powers_of_complex_numbers_are_those_of_numpys_operator(n):
+    def written(z):
+        z **= n
+        return z
+
+    z = np.array([[0, -1, 1j, complex(-1, -0.0), np.inf, complex(-np.inf, 1), 1j * np.inf, 3 + 4j]])
+    with np.errstate(all="ignore"):
+        for f in (lambda z: z**n, lambda z: written(z.copy())):
+            for transform in (da.jit, da.vmap, lambda f: lambda z: da.jvp(f, (z,), (z,))[0]):
+                np.testing.assert_array_equal(transform(f)(z), f(z))
 
 
 @pytest.mark.parametrize("name", [n for n in dir(np.ndarray) if callable(getattr(np.ndarray, n)) and n[0] != "_"])
