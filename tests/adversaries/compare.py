@@ -20,7 +20,7 @@ from dualad.errors import DualadError
 
 from .cases import Case, Difference, Void
 
-__all__ = ["WAYS", "check_source", "compare", "named", "same", "settings", "source_case"]
+__all__ = ["TOLERANCE", "WAYS", "check_source", "compare", "named", "same", "settings", "source_case"]
 
 #: what is asked of a function, by name: transforms of ``f``, and of the sum ``s`` of what it returns
 WAYS = ("value", "grad", "jacfwd", "jacrev", "hessian", "vmap", "vmap of grad", "jvp")
@@ -34,7 +34,7 @@ _REFUSED = (
 )  # fmt: skip
 
 #: relative to the largest number of a result; a wrong transformation is off by far more than rounding
-_TOLERANCE = {"d": 1e-8, "D": 1e-8, "f": 2e-3, "F": 2e-3, "e": 2e-1}
+TOLERANCE = {"d": 1e-8, "D": 1e-8, "f": 2e-3, "F": 2e-3, "e": 2e-1}
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def same(found: Any, expected: Any, what: str, tolerance: float | None = None, a
             if not np.array_equal(x, y):
                 raise Difference(f"{place}: {x.ravel()[:5]}, not {y.ravel()[:5]}")
             continue
-        bound = _TOLERANCE.get(y.dtype.char, 1e-8) if tolerance is None else tolerance
+        bound = TOLERANCE.get(y.dtype.char, 1e-8) if tolerance is None else tolerance
         finite = np.isfinite(y)
         with np.errstate(all="ignore"):
             size = np.max(np.abs(y[finite]), initial=0.0)
