@@ -17,6 +17,10 @@ The series of ₂F₁ is added up as far as z = ¾. From there Taylor's series a
 
 halves the distance to the pole at each step, on which nothing depends otherwise: no case for c − a − b whole.
 
+Where the terms cancel, because a parameter is negative there (b − a, or c − b), the function oscillates, and neither it
+nor the equation's other solution grows on the way from 0. So Taylor's series go on by the differential equation from a
+point where nothing cancels yet, the confluent one being x g″ + (b + x) g′ + a g = 0 for g(x) = ₁F₁(a; b; −x).
+
 A sum of which more than six digits cancel is NaN.
 
 References: Ancarani and Gasaneo, J. Math. Phys. 49 (2008) 063508 (derivatives in parameters); Pearson, Olver and
@@ -27,20 +31,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.special._ufuncs as sp
 
 from .incomplete import crowded_panels, derivative_of_psi, flat_doubles, weights_of_exponential
 
-__all__ = ["hypergeometric_derivative", "tricomi_derivative"]
+__all__ = ["Polynomials", "hypergeometric_derivative", "lost_digits", "series", "tricomi_derivative"]
 
 #: a parameter: its value, and its coefficients of α, β, …
 Linear = tuple[np.ndarray, tuple[float, ...]]
 
 
-class _Polynomials:
+class Polynomials:
     """Taylor polynomials in as many variables as ``order`` is long: coefficients by their exponents."""
 
     def __init__(self, order: Sequence[int]) -> None:
@@ -84,7 +88,7 @@ class _Polynomials:
         return {k: np.full(like.shape, float(not any(k))) for k in self.exponents}
 
 
-def _series(ring: _Polynomials, above: list[Linear], beneath: list[Linear], z, count: int):
+def series(ring: Polynomials, above: list[Linear], beneath: list[Linear], z, count: int):
     """Add up the series, in which all coefficients must converge; return the sum and that of the absolute values."""
     term = ring.one(z)
     total, size = {k: t.copy() for k, t in term.items()}, {k: np.abs(t) for k, t in term.items()}
@@ -114,73 +118,178 @@ def _series(ring: _Polynomials, above: list[Linear], beneath: list[Linear], z, c
     return total, size
 
 
-def _gauss(ring: _Polynomials, a: Linear, b: Linear, c: Linear, z, y):
-    """Return ₂F₁ at z = 1 − y, 0 ≤ z < 1."""
-    x = np.minimum(z, 0.75)
-    value, size = _series(ring, [a, b], [c], x, 400)
-    far = np.flatnonzero(y < 0.25)
+def _at(linear: Linear, at) -> Linear:
+    return linear[0][at], linear[1]
+
+
+def _sum(p: Linear, q: Linear, sign: int = 1) -> Linear:
+    return p[0] + sign * q[0], tuple([r + sign * s for r, s in zip(p[1], q[1], strict=True)])
+
+
+def _march(f: dict, slope: dict, now, end, reach: Callable, following: Callable) -> tuple[dict, dict]:
+    """Carry a function and its derivative on from ``now`` to ``end``, by Taylor's series of a differential equation.
+
+    ``reach(now, at)`` is as far as one of them goes, ``following(n, before, here, now, h, at)`` the term after two.
+    """
+    now, way = now.copy(), np.sign(end - now)
+    for _ in range(4000):
+        at = np.flatnonzero(now != end)
+        if not at.size:
+            return f, slope
+        x = now[at]
+        h = np.minimum(np.abs(end[at] - x), reach(x, at)) * way[at]
+        before, here = {k: v[at] for k, v in f.items()}, {k: v[at] * h for k, v in slope.items()}
+        total, steep = {k: before[k] + here[k] for k in f}, here
+        for n in range(400):
+            before, here = here, following(n, before, here, x, h, at)
+            total, steep = {k: total[k] + here[k] for k in f}, {k: steep[k] + (n + 2) * here[k] for k in f}
+            if n % 8 == 7 and not any(
+                [np.any(n * np.abs(v) > 1e-17 * (np.abs(steep[k]) + np.abs(total[k]))) for k, v in here.items()]
+            ):
+                break
+        for k in f:
+            f[k][at], slope[k][at] = total[k], steep[k] / h
+        now[at] = np.where(np.abs(h) == np.abs(end[at] - x), end[at], x + h)
+    for v in f.values():
+        v[now != end] = np.nan
+    return f, slope
+
+
+def _carried(ring: Polynomials, f: dict, slope: dict, now, end, reach: Callable, following: Callable):
+    """Carry a function on, and with it a second solution: its size is what roundoff at the start grows to."""
+    count, twice = len(now), lambda v: np.concatenate([v, v])
+    wrong = {k: np.abs(f[k]) / now + np.abs(slope[k]) for k in f}
+    one = ring.one(now)
+    found, steep = _march(
+        {k: np.concatenate([v, 0 * v]) for k, v in f.items()},
+        {k: np.concatenate([v, one[k]]) for k, v in slope.items()}, twice(now), twice(end),
+        lambda now, at: reach(now, at % count), lambda *given: following(*given[:-1], given[-1] % count),
+    )  # fmt: skip
+    width = reach(end, np.arange(count))
+    grown = {k: np.abs(v[count:]) + np.abs(steep[k][count:]) * width for k, v in found.items()}
+    return {k: v[:count] for k, v in found.items()}, ring.product(grown, wrong)
+
+
+def lost_digits(value: dict, size: dict):
+    """Return where more than a digit or two cancel."""
+    return np.flatnonzero(_ratio(value, size) > 30)
+
+
+def _ratio(value: dict, size: dict):
+    """Return how many times larger than a coefficient its terms are; infinity where it is not a number."""
+    ratios = [np.where(size[k] == 0, 1.0, size[k] / np.abs(v)) for k, v in value.items()]
+    return np.max(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf), axis=0)
+
+
+def _confluent(ring: Polynomials, a: Linear, b: Linear, x, shrunk: bool):
+    """Return ₁F₁(b − a; b; x), or e⁻ˣ times that, ₁F₁(a; b; −x), and what its terms add up to, for x ≥ 0."""
+    value, size = series(ring, [_sum(b, a, -1)], [b], x, 20000)
+    if shrunk:
+        value, size = ({k: v * np.exp(-x) for k, v in part.items()} for part in (value, size))
+    far = lost_digits(value, size)
+    far = far[(a[0][far] > 0) & (b[0][far] > 0) & (x[far] < 1e4)]
     if not far.size:
         return value, size
-    a, b, c = ((v[far], s) for v, s in (a, b, c))
-    moved = lambda p: (p[0] + 1, p[1])
-    f, slope = {k: v[far] for k, v in value.items()}, _series(ring, [moved(a), moved(b)], [moved(c)], x[far], 400)[0]
-    slope = ring.over(ring.times(ring.times(slope, a), b), c)
-    both = (a[0] + b[0] + 1, tuple(np.add(a[1], b[1]).tolist()))
-    now, end = np.full(len(far), 0.25), y[far]
-    while np.any(now > end):
-        h = now - np.maximum(0.5 * now, end)
-        before, here = f, {k: s * h for k, s in slope.items()}
-        f, slope = {k: before[k] + here[k] for k in before}, here
-        for n in range(400):
-            # (n + 2)(n + 1) x (1 − x) f₊₂ = (n + a)(n + b) h² f − (n + 1) (n (1 − 2x) + c − (a + b + 1) x) h f₊₁
-            left = ring.times(ring.times(before, a, n), b, n)
-            right, middle = ring.times(here, c, n * (2 * now - 1)), ring.times(here, both)
-            scale = h / ((n + 2) * (n + 1) * now * (1 - now))
-            before, here = here, {k: scale * (h * left[k] - (n + 1) * (right[k] - (1 - now) * middle[k])) for k in left}
-            f, slope = {k: f[k] + here[k] for k in f}, {k: slope[k] + (n + 2) * here[k] for k in f}
-            if n % 8 == 7 and not any([np.any(n * np.abs(here[k]) > 1e-17 * np.abs(slope[k])) for k in f]):
-                break
-        slope = {k: s / np.where(h > 0, h, 1.0) for k, s in slope.items()}
-        now = now - h
-    for k in value:
-        value[k][far], size[k][far] = f[k], np.abs(f[k])
+    a, b, end = _at(a, far), _at(b, far), x[far]
+    now = np.minimum(end, 1 / (1 + a[0]))
+    f = series(ring, [a], [b], -now, 400)[0]
+    slope = series(ring, [(a[0] + 1, a[1])], [(b[0] + 1, b[1])], -now, 400)[0]
+    slope = {k: -v for k, v in ring.over(ring.times(slope, a), b).items()}
+
+    def following(n, before, here, now, h, at):
+        # (n + 2)(n + 1) x f₊₂ = −(n + 1)(n + b + x) h f₊₁ − (n + a) h² f
+        left, middle = ring.times(before, _at(a, at), n), ring.times(here, _at(b, at), n + now)
+        scale = -h / ((n + 2) * (n + 1) * now)
+        return {k: scale * ((n + 1) * middle[k] + h * left[k]) for k in left}
+
+    reach = lambda now, at: np.minimum(np.minimum(0.5 * now, 3.0), 3 * np.sqrt(now / a[0][at]))
+    front = 1.0 if shrunk else np.exp(end)
+    for whole, part in zip((value, size), _carried(ring, f, slope, now, end, reach, following), strict=True):
+        for k, v in part.items():
+            whole[k][far] = v * front
     return value, size
 
 
-def _values(ring: _Polynomials, parameters: list[Linear], z):
+def _gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z, y):
+    """Return ₂F₁ at z = 1 − y, 0 ≤ z < 1, and what its terms add up to as far as the series was taken."""
+    x = np.minimum(z, 0.75)
+    value, size = series(ring, [a, b], [c], x, 400)
+    steep = np.abs(a[0] * b[0])
+    early = lost_digits(value, size)
+    x[early] = np.minimum(x[early], 1 / (2 + steep[early]))
+    far = np.flatnonzero(x < z)
+    if not far.size:
+        return value, size
+    a, b, c, x, steep = _at(a, far), _at(b, far), _at(c, far), x[far], steep[far]
+    moved = lambda p: (p[0] + 1, p[1])
+    f, _ = series(ring, [a, b], [c], x, 400)
+    slope = series(ring, [moved(a), moved(b)], [moved(c)], x, 400)[0]
+    slope = {k: -v for k, v in ring.over(ring.times(ring.times(slope, a), b), c).items()}  # in y
+    both = moved(_sum(a, b))
+
+    def following(n, before, here, now, h, at):
+        # (n + 2)(n + 1) x (1 − x) f₊₂ = (n + a)(n + b) h² f − (n + 1) (n (1 − 2x) + c − (a + b + 1) x) h f₊₁, −h for h
+        left = ring.times(ring.times(before, _at(a, at), n), _at(b, at), n)
+        right, middle = ring.times(here, _at(c, at), n * (2 * now - 1)), ring.times(here, _at(both, at))
+        scale = h / ((n + 2) * (n + 1) * now * (1 - now))
+        return {k: scale * (h * left[k] + (n + 1) * (right[k] - (1 - now) * middle[k])) for k in left}
+
+    def reach(now, at):
+        return np.minimum(0.5 * np.minimum(now, 1 - now), 3 * np.sqrt(now * (1 - now) / (1 + steep[at])))
+
+    found, grown = _carried(ring, f, slope, 1 - x, y[far], reach, following)
+    positive = ~np.isin(far, early)  # terms, and nothing cancels
+    for k, v in found.items():
+        value[k][far], size[k][far] = v, np.where(positive, np.abs(v), grown[k])
+    return value, size
+
+
+def _values(ring: Polynomials, parameters: list[Linear], z):
     """Return the polynomials of ₀F₁, ₁F₁ or ₂F₁, by the number of parameters, and what their terms add up to."""
     if len(parameters) == 1:
-        return _series(ring, [], parameters, z, 2000)
-    plus = lambda p, q: (q[0] - p[0], tuple(np.subtract(q[1], p[1]).tolist()))
+        return series(ring, [], parameters, z, 2000)
     out, size = {k: np.empty_like(z) for k in ring.exponents}, {k: np.empty_like(z) for k in ring.exponents}
     for left in (True, False):
         at = np.flatnonzero((z < 0) == left)
         if not at.size:
             continue
-        x, given = z[at], [(v[at], c) for v, c in parameters]
-        if len(parameters) == 2:
-            a, b = given
-            found = _series(ring, [plus(a, b) if left else a], [b], np.abs(x), 20000)
-            front = {k: np.exp(x) * (not any(k)) for k in ring.exponents}
+        x, (a, b, *c) = z[at], [_at(p, at) for p in parameters]
+        if not c:
+            found = _confluent(ring, a if left else _sum(b, a, -1), b, np.abs(x), left)
         else:
-            a, b, c = given
-            z_and_y = (x / (x - 1), 1 / (1 - x)) if left else (x, 1 - x)
-            found = _gauss(ring, a, plus(b, c) if left else b, c, *z_and_y)
-            log = -np.log1p(-x)
-            front = {k: v * np.exp(a[0] * log) for k, v in ring.exponential(log, a[1]).items()}
-        if left:
-            found = [ring.product(part, front) for part in found]
+            found = _left_gauss(ring, a, b, c[0], x) if left else _gauss(ring, a, b, c[0], x, 1 - x)
         for whole, part in zip((out, size), found, strict=True):
             for k in ring.exponents:
                 whole[k][at] = part[k]
     return out, size
 
 
+def _left_gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z):
+    """Return ₂F₁ for z < 0 with the smaller parameter in front, and where that loses digits the better of both."""
+    log = -np.log1p(-z)
+    best: tuple[dict, dict] = {k: np.full(z.shape, np.nan) for k in ring.exponents}, {}
+    best[1].update({k: v.copy() for k, v in best[0].items()})
+    smaller = a[0] <= b[0]
+    for this, other, turn in ((a, b, smaller), (b, a, ~smaller), (a, b, ~smaller), (b, a, smaller)):
+        at = np.flatnonzero(turn & (_ratio(*best) > 1e3))
+        if not at.size:
+            continue
+        p, q, x, grown = _at(this, at), _at(c, at), z[at], log[at]
+        value, size = _gauss(ring, p, _sum(q, _at(other, at), -1), q, x / (x - 1), 1 / (1 - x))
+        front = {k: v * np.exp(p[0] * grown) for k, v in ring.exponential(grown, p[1]).items()}
+        found = ring.product(value, front), ring.product(size, {k: np.abs(v) for k, v in front.items()})
+        better = _ratio(*found) < _ratio(*({k: v[at] for k, v in part.items()} for part in best))
+        for whole, part in zip(best, found, strict=True):
+            for k in ring.exponents:
+                whole[k][at[better]] = part[k][better]
+    return best
+
+
 def hypergeometric_derivative(*given, order: Sequence[int]):
     """Return the derivative, of an order in each parameter and in z, which is the last, of ₀F₁, ₁F₁ or ₂F₁."""
     (*parameters, z), shape = flat_doubles(*given)
     *orders, along = order
-    ring = _Polynomials(orders)
+    ring = Polynomials(orders)
     with np.errstate(all="ignore"):
         linear = [(p, tuple(np.eye(len(parameters))[i].tolist())) for i, p in enumerate(parameters)]
         value, size = _values(ring, [(p + along, c) for p, c in linear], z)

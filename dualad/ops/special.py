@@ -1,7 +1,7 @@
 """Special functions: the ufuncs of ``scipy.special``, with textbook derivatives.
 
 Loaded when a ufunc outside NumPy first meets a tensor, for SciPy is optional and slow to import. A parameter in which
-no derivative is known (the order of a Struve function) is refused by name; a ufunc that is not declared here is refused
+no derivative is known (the degree of a polynomial) is refused by name; a ufunc that is not declared here is refused
 altogether. Not for: the Python functions of ``scipy.special`` (``logsumexp``, ``softmax``, ``polygamma``), which do not
 dispatch; their versions are in ``dualad.scipy.special``.
 """
@@ -24,6 +24,7 @@ from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_sha
 from .samples import Domain, anywhere, away_from, between, integers, positive
 from .shape_parameters import HYPERGEOMETRIC, NEIGHBOURS, bessel_order
 from .special_kinds import no_rule, special, special_tuple
+from .struve import struve_order
 from .zeta import polygamma
 
 __all__ = ["spherical_harmonic"]
@@ -247,11 +248,11 @@ def _struve_term(v, x):
 
 
 special(
-    sp.struve, "v x", _orders, positive(),
+    sp.struve, "v x", _orders, positive(), v=lambda v, x, out: struve_order(v, x, order=1, modified=False),
     x=lambda v, x, out: 0.5 * (sp.struve(v - 1, x) - sp.struve(v + 1, x) + _struve_term(v, x)),
 )  # fmt: skip
 special(
-    sp.modstruve, "v x", _orders, positive(),
+    sp.modstruve, "v x", _orders, positive(), v=lambda v, x, out: struve_order(v, x, order=1, modified=True),
     x=lambda v, x, out: 0.5 * (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + _struve_term(v, x)),
 )  # fmt: skip
 
@@ -315,8 +316,8 @@ def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, 
 
 
 def _hyp0f1_in_v(v, z, out):
-    """By the series; left of −4 by Γ(v) t^((1−v)/2) J(v−1, 2√t), t = −z."""
-    far = z < -4
+    """By the series; left of −4 and −2v, where that cancels, by Γ(v) t^((1−v)/2) J(v−1, 2√t), t = −z."""
+    far = z < -np.maximum(4.0, 2 * v)
     near = HYPERGEOMETRIC["hyp0f1"](v, where(far, 0.0, z), order=(1, 0))
     if nowhere(far):
         return near

@@ -322,8 +322,6 @@ def hypergeometric_points(name: str) -> list[tuple[float, ...]]:
         z = np.where(sign > 0, 1 - 10 ** rng.uniform(-6, 0, count), -(10 ** rng.uniform(-3, 3, count)))
     else:
         z = sign * 10 ** rng.uniform(-3, 2, count)
-        if name == "hyp1f1":  # for z < 0 and a ≫ b digits cancel
-            parameters[1] = np.where(z < 0, parameters[0] + parameters[1], parameters[1])
     return list(zip(*parameters, z, strict=True))
 
 
@@ -354,12 +352,42 @@ def test_hypergeometric_functions_at_special_points() -> None:
     )
     whole = slope(lambda c: sp.hyp2f1(0.5, 1.5, c, 0.999), 2.0)  # c − a − b = 0
     assert whole == pytest.approx(float(mp.diff(lambda c: mp.hyp2f1(0.5, 1.5, c, 0.999), 2)), rel=1e-11)
-    assert np.isnan(slope(lambda a: sp.hyp1f1(a, 0.005, -31.0), 51.0))  # too many digits cancel, which it knows
+    oscillating = slope(lambda a: sp.hyp1f1(a, 0.005, -31.0), 51.0)  # where all digits of the series cancel
+    with mp.workdps(80):
+        assert oscillating == pytest.approx(float(mp.diff(lambda a: mp.hyp1f1(a, mp.mpf(0.005), -31), 51)), rel=1e-12)
+        decaying = float(mp.diff(lambda b: mp.hyp2f1(18, b, 0.5, -20), 17))
+    assert slope(lambda b: sp.hyp2f1(18.0, b, 0.5, -20.0), 17.0) == pytest.approx(decaying, rel=1e-12)
+    vanishing = slope(lambda a: sp.hyp2f1(a, 3.0, 2.0, 0.9), -20.3)  # (1 − z)^19.3 times a sum: it knows what it lost
+    assert np.isnan(vanishing)
     assert np.isnan(slope(lambda a: sp.hyperu(a, 0.5, 2.0), -0.5))  # the integral needs a > 0
     power = slope(lambda a: sp.hyperu(a, a + 1, 0.7), 1.3)  # U(a, a + 1, x) = x⁻ᵃ
     assert power == pytest.approx(-np.log(0.7) * 0.7**-1.3, rel=1e-13)
     third = da.grad(da.grad(da.grad(lambda a: sp.hyp2f1(a, 1.2, 2.3, -3.0))))(0.8)
     assert third == pytest.approx(float(mp.diff(lambda a: mp.hyp2f1(a, 1.2, 2.3, -3), 0.8, 3)), rel=1e-9)
+
+
+# ── Struve functions in their order ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["struve", "modstruve"])
+def test_struve_order(name: str) -> None:
+    """Series, their integrals, the saddle, poles of Γ, and the vanishing derivative near ν = 0."""
+    theirs = {"struve": mp.struveh, "modstruve": mp.struvel}[name]
+    points = [(0.7, 1.3), (-1.5, 2.0), (-7.3, 30.0), (40.0, 90.0), (80.0, 50.0), (1e-4, 20.0), (0.0, 3.0), (3.0, 1e-3)]
+    v, x = map(np.array, zip(*points, strict=True))
+    f = lambda v: getattr(sp, name)(v, x)
+    first = lambda v: da.jvp(f, (v,), (np.ones_like(v),))[1]
+    found = first(v), da.jvp(first, (v,), (np.ones_like(v),))[1]
+    with mp.workdps(60):
+        h = mp.mpf(10) ** -18
+        for i, (order, point) in enumerate(points):
+            low, at, high = (theirs(mp.mpf(order) + s * h, mp.mpf(point)) for s in (-1, 0, 1))
+            assert found[0][i] == pytest.approx(float((high - low) / (2 * h)), rel=1e-12), points[i]
+            assert found[1][i] == pytest.approx(float((high - 2 * at + low) / (h * h)), rel=1e-11), points[i]
+    g = getattr(sp, name)
+    mixed = da.grad(lambda x: da.grad(lambda v: g(v, x))(0.7))(1.3)
+    assert mixed == pytest.approx(da.grad(lambda v: da.grad(lambda x: g(v, x))(1.3))(0.7), rel=1e-12)
+    assert np.isnan(da.grad(lambda v: g(v, -1.0))(2.0))  # where the real function ends
 
 
 # ── distribution functions by the integral of the density's derivative ───────────────────────────────────────────

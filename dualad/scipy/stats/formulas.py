@@ -17,6 +17,7 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from ...jvp import jvp
 from ...ops.choice import nowhere
+from ...ops.poisson_mixture import gamma_mixture
 from .distribution import Continuous, Discrete
 from .tails import vonmises_in_kappa
 
@@ -333,7 +334,11 @@ _ROWS: dict[str, dict] = {
     "nchypergeom_fisher": {"without": _ALL},
     "nchypergeom_wallenius": {"without": _ALL},
     "nct": {"pdf": _t_pdf},
-    "ncx2": {"logpdf": _chi2_logpdf, "nc": lambda x, df, nc: -np.exp(_chi2_logpdf(x, df + 2, nc))},
+    "ncx2": {
+        "logpdf": _chi2_logpdf,
+        "df": lambda x, df, nc: 0.5 * gamma_mixture(0.5 * nc, 0.5 * df, 0.5 * x, order=1),
+        "nc": lambda x, df, nc: -np.exp(_chi2_logpdf(x, df + 2, nc)),
+    },
     "pareto": {"logpdf": lambda z, b: np.log(b) - (b + 1) * np.log(z), "logsf": lambda z, b: -b * np.log(z)},
     "pearson3": {"logpdf": _pearson, "skew": _pearson_in_skew},
     "poisson": {"edge": (lambda mu: mu == 0, lambda k, mu: mu**k * np.exp(-mu) * sp.rgamma(k + 1))},
