@@ -1,9 +1,10 @@
 """Optimal control and other large constrained problems by Ipopt: dualad's callbacks beside CasADi's, SX and MX.
 
-``python -m benchmarks.control [NAME ...]`` solves each problem from the same start with both, compares the solutions,
-and prints CPU seconds: before the first iteration, in evaluations of functions and derivatives, and Ipopt's own. A
-problem is written once, on vectors, in names that NumPy and CasADi both have (`Symbols`). Wants cyipopt and casadi;
-power flow wants pypower, whose cases it reads. Not for: derivatives of answers (`optima.py`).
+``python -m benchmarks.control [NAME ...]`` solves each problem from the same start with both, by turns, compares the
+solutions, and prints CPU seconds: before the first iteration, the first time and later, in evaluations of functions and
+derivatives, and Ipopt's own; and medians of the ratios to the quicker of SX and MX in each turn. A problem is written
+once, on vectors, in names that NumPy and CasADi both have (`Symbols`). Wants cyipopt and casadi; power flow wants
+pypower, whose cases it reads. Not for: derivatives of answers (`optima.py`).
 """
 
 import importlib
@@ -319,6 +320,8 @@ PROBLEMS = {
 
 # ── solvers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+#: solves that are compared, behind the first
+_ROUNDS = 9
 _OPTIONS = {"tol": 1e-9, "max_iter": 500}
 
 
@@ -347,13 +350,13 @@ class _Watched:
 
 
 def by_dualad(make, times=2):
-    """Solve a problem several times; return of each x, its value, and CPU seconds before the iterations, in evaluations
-    and in Ipopt.
+    """Yield the solutions of a problem: of each x, its value, and CPU seconds before the iterations, in evaluations and
+    in Ipopt.
     """
     cyipopt = importlib.import_module("cyipopt")
     p = make(_NUMPY)
     held = () if p.held is None else optimize.NonlinearConstraint(p.held, *p.limits)
-    box, found = optimize.Bounds(p.low, p.high), []
+    box = optimize.Bounds(p.low, p.high)
     _Watched.real, cyipopt.Problem = cyipopt.Problem, _Watched
     try:
         for _ in range(times):
@@ -361,16 +364,15 @@ def by_dualad(make, times=2):
             out = optimize.minimize(
                 p.objective, p.start, method="ipopt", bounds=box, constraints=held, options={**_OPTIONS}
             )
-            found.append(SimpleNamespace(
+            yield SimpleNamespace(
                 x=out.x, value=out.fun, steps=out.nit, first=_Watched.begun - start, evaluations=_Watched.spent,
                 own=time.process_time() - _Watched.begun - _Watched.spent, success=out.success,
-            ))  # fmt: skip
+            )  # fmt: skip
     finally:
         cyipopt.Problem = _Watched.real
-    return found
 
 
-def by_casadi(make, kind):
+def by_casadi(make, kind, times=1):
     """The same by CasADi's ``"SX"`` or ``"MX"``."""
     xp = Symbols()
     casadi = xp.casadi
@@ -380,34 +382,44 @@ def by_casadi(make, kind):
     problem = {"x": z, "f": p.objective(z)} | ({} if p.held is None else {"g": p.held(z)})
     options = {"ipopt": {**_OPTIONS, "print_level": 0, "sb": "yes"}, "print_time": False}
     solver = casadi.nlpsol("solver", "ipopt", problem, options)
-    begun = time.process_time()
     given = {} if p.held is None else {"lbg": p.limits[0], "ubg": p.limits[1]}
-    out = solver(x0=p.start, lbx=p.low, ubx=p.high, **given)
-    end = time.process_time()
-    stats = solver.stats()
-    spent = sum([v for k, v in stats.items() if k.startswith("t_proc_nlp_")])
-    return SimpleNamespace(
-        x=np.asarray(out["x"]).ravel(), value=float(out["f"]), steps=stats["iter_count"], first=begun - start,
-        evaluations=spent, own=end - begun - spent, success=stats["success"],
-    )  # fmt: skip
+    first = time.process_time() - start
+    for _ in range(times):
+        begun = time.process_time()
+        out = solver(x0=p.start, lbx=p.low, ubx=p.high, **given)
+        end = time.process_time()
+        stats = solver.stats()
+        spent = sum([v for k, v in stats.items() if k.startswith("t_proc_nlp_")])
+        yield SimpleNamespace(
+            x=np.asarray(out["x"]).ravel(), value=float(out["f"]), steps=stats["iter_count"], first=first,
+            evaluations=spent, own=end - begun - spent, success=stats["success"],
+        )  # fmt: skip
 
 
 def main(names):
-    print(f"{'CPU seconds':<40}{'steps':>6}{'before':>9}{'evaluations':>13}{'Ipopt':>9}{'distance':>11}")
+    columns = {"steps": 6, "first": 9, "again": 9, "evaluations": 13, "Ipopt": 9, "distance": 10}
+    print(f"{'CPU seconds, medians':<30}" + "".join([name.rjust(width) for name, width in columns.items()]))
     for name in names or PROBLEMS:
         make = PROBLEMS[name]
-        ours, again = by_dualad(make)
-        rows = {"dualad": ours, "dualad, once more": again}
-        for kind in ("SX", "MX"):
-            rows[f"CasADi {kind}"] = by_casadi(make, kind)
-        print(f"{name}, {len(ours.x)} unknowns")
-        for who, row in rows.items():
-            far = np.max(abs(row.x - ours.x)) / max(1.0, np.max(abs(ours.x)))
+        runs = {"dualad": by_dualad(make, _ROUNDS + 1)}
+        runs |= {f"CasADi {kind}": by_casadi(make, kind, _ROUNDS + 1) for kind in ("SX", "MX")}
+        rounds = list(zip(*runs.values(), strict=True))  # by turns
+        x = rounds[0][0].x
+        print(f"{name}, {len(x)} unknowns")
+        for k, who in enumerate(runs):
+            one, *more = [r[k] for r in rounds]
+            far = max([np.max(abs(r.x - x)) for r in more]) / max(1.0, np.max(abs(x)))
+            middle = lambda what, more=more: np.median([getattr(r, what) for r in more])
             print(
-                f"  {who:<38}{row.steps:>6}{row.first:>9.3f}{row.evaluations:>13.4f}{row.own:>9.3f}{far:>11.1e}"
-                f"   {row.value:.10g}{'' if row.success else '  FAILED'}",
-                flush=True,
+                f"  {who:<28}{one.steps:>6}{one.first:>9.3f}{middle('first'):>9.3f}{middle('evaluations'):>13.5f}"
+                f"{middle('own'):>9.3f}{far:>10.0e}   {one.value:.10g}{'' if one.success else '  FAILED'}"
             )
+        # The whole with Ipopt's own share of CasADi's builds of MUMPS and BLAS, against CasADi's whole.
+        ratios = []
+        for ours, *theirs in rounds[1:]:
+            best, own = min([r.evaluations for r in theirs]), min([r.own for r in theirs])
+            ratios.append((ours.evaluations / best, (ours.first + ours.evaluations + own) / (best + own)))
+        print("  ratios: evaluations {:.2f}, whole solve {:.2f}".format(*np.median(ratios, axis=0)), flush=True)
 
 
 if __name__ == "__main__":

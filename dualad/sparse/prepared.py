@@ -32,6 +32,9 @@ __all__ = ["Grown", "Prepared"]
 
 #: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
 DIRECT = 2.6
+#: what direct accumulation costs besides in machine code, where products of slices are vectors, if a matrix has more
+#: than so many columns; of fewer both are straight code (measured on twelve problems of control, meshes and grids)
+_COMPILED, _STRAIGHT = 1.6, 64
 #: the cost of making a plan, in direct accumulations
 _WORTH_A_PLAN = 10
 #: number of forms of the linear program that get plans before products are taken
@@ -153,8 +156,9 @@ class Prepared:
         if self.method != "direct":
             return False
         products, direct = self.costs
+        if compiling.get() is not None:
+            return not self.deferred or self.sparsity.shape[1] <= _STRAIGHT or _COMPILED * direct < products
         first, self._called = not self._called, True
-        first = first and compiling.get() is None
         return not (first and self.deferred and products <= _WORTH_A_PLAN * direct)
 
     def _direct(self, stage: Linearization) -> Any:
