@@ -46,7 +46,6 @@ ORDERS: dict[str, str] = dict.fromkeys(
         "np.linspace",
         "np.logspace",
         "np.geomspace",
-        "np.linalg.matrix_power",
         "np.lib.stride_tricks.sliding_window_view",
         "np.linalg.qr",
     ],

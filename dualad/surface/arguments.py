@@ -48,7 +48,7 @@ def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
 def numpys_own(*numpy_functions: Any, kind: str) -> None:
     """Let NumPy's own Python code be the handler: what it makes arrays of may be tensors, which are arrays to it.
 
-    Not for code that writes into results, branches on values, or converts by ``np.array``.
+    Not for code that writes into new arrays, or branches on values.
     """
     for f in numpy_functions:
         own = f._implementation
@@ -86,7 +86,13 @@ def _as_array(a, dtype=None):
     return a if dtype is None or a.dtype == dtype else a.astype(dtype)
 
 
-_CONVERSIONS: dict[str, Callable] = {"asanyarray": _as_array, "asarray": _as_array}
+def _array(a, dtype=None, *, copy=True, subok=False, ndmin=0):
+    a = _as_array(a, dtype)
+    a = np.reshape(a, (1,) * (ndmin - a.ndim) + a.shape) if a.ndim < ndmin else a
+    return np.copy(a) if copy else a
+
+
+_CONVERSIONS: dict[str, Callable] = {"array": _array, "asanyarray": _as_array, "asarray": _as_array}
 
 
 def operand(x):

@@ -5,7 +5,6 @@ Not for: their rules (``ops/contraction.py``); most of these are reshapes around
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..core.tracer import Tracer
 from ..memory.memory import Reading, apply_view, writer
 from ..memory.order import in_order
 from ..ops import contraction, shaping
-from .arguments import array_operands, function, normalize_axis, operands, refuse_out
+from .arguments import array_operands, function, normalize_axis, numpys_own, operands, refuse_out
 from .indexing import set_at
 from .shaping import squeeze
 
@@ -58,46 +57,14 @@ def outer(a: Array, b: Array, out: Array = None) -> Array:
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
+numpys_own(np.tensordot, kind="composite")
+
+
 @function(np.vdot, kind="composite")
 def vdot(a: Array, b: Array, /) -> Array:
     a, b = _factors(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
     return _conjugate(a) @ b
-
-
-@function(np.tensordot, kind="composite")
-def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
-    a, b = array_operands(a, b)
-    a_axes, b_axes = _contract(a, b, axes)
-    a_free = [i for i in range(a.ndim) if i not in a_axes]
-    b_free = [i for i in range(b.ndim) if i not in b_axes]
-    summed = math.prod([a.shape[i] for i in a_axes])
-    rows, columns = [a.shape[i] for i in a_free], [b.shape[i] for i in b_free]
-    a = np.reshape(_permute(a, a_free + a_axes), (math.prod(rows), summed))
-    b = np.reshape(_permute(b, b_axes + b_free), (summed, math.prod(columns)))
-    return np.reshape(a @ b, (*rows, *columns))
-
-
-def _contract(a, b, axes) -> tuple[list[int], list[int]]:
-    """Return the axes to sum over, of both operands."""
-    try:
-        a_axes, b_axes = axes
-    except TypeError:
-        if axes < 0:
-            raise ValueError("'axes' integer cannot be negative") from None
-        if axes > min(np.ndim(a), np.ndim(b)):
-            raise ValueError("shape-mismatch for sum") from None
-        a_axes, b_axes = range(np.ndim(a) - axes, np.ndim(a)), range(axes)
-    a_axes, b_axes = [list(x) if np.iterable(x) else [x] for x in (a_axes, b_axes)]
-    a_axes = [normalize_axis(i, np.ndim(a), "np.tensordot") for i in a_axes]
-    b_axes = [normalize_axis(i, np.ndim(b), "np.tensordot") for i in b_axes]
-    if [a.shape[i] for i in a_axes] != [b.shape[i] for i in b_axes] or len(set(a_axes)) < len(a_axes):
-        raise ValueError("shape-mismatch for sum")
-    return a_axes, b_axes
-
-
-def _permute(x, order: list[int]):
-    return x if order == list(range(len(order))) else np.transpose(x, order)
 
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
-from .arguments import function, normalize_axis, operand
+from .arguments import function, normalize_axis, numpys_own, operand
 
 
 @function(np.histogram_bin_edges, kind="composite")
@@ -66,14 +66,7 @@ def histogram(a: Array, bins: int = 10, range: Any = None, density: Any = None, 
     return (counts if density or weights is not None else counts.astype(np.intp)), edges
 
 
-@function(np.histogram2d, kind="composite")
-def histogram2d(
-    x: Array, y: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Array = None
-) -> tuple:
-    pair = isinstance(bins, (list, tuple)) and len(bins) in (1, 2)
-    bins = [bins[0], bins[-1]] if pair else [bins, bins]
-    counts, (xedges, yedges) = np.histogramdd([operand(x), operand(y)], bins, range, density, weights)
-    return counts, xedges, yedges
+numpys_own(np.apply_over_axes, np.histogram2d, kind="composite")
 
 
 @function(np.histogramdd, kind="composite")
@@ -115,20 +108,6 @@ def apply_along_axis(func1d: Any, axis: Axis, arr: Array, *args: Array, **kwargs
     stacked = np.reshape(np.stack(results), outer + inner)
     here, there = range(len(outer), len(outer) + len(inner)), range(axis, axis + len(inner))
     return np.moveaxis(stacked, tuple(here), tuple(there))
-
-
-@function(np.apply_over_axes, kind="composite")
-def apply_over_axes(func: Any, a: Array, axes: Any) -> Array:
-    a = operand(a)
-    ndim = a.ndim
-    for axis in (axes,) if np.ndim(axes) == 0 else axes:
-        if ndim or axis not in (0, -1):  # NumPy lets a number have one axis
-            axis = normalize_axis(axis, ndim, "np.apply_over_axes")
-        result = func(a, axis)
-        a = result if result.ndim == ndim else np.expand_dims(result, axis)
-        if a.ndim != ndim:
-            raise ValueError("function is not returning an array of the correct shape")
-    return a
 
 
 # ── positions in a flat array ────────────────────────────────────────────────────────────────────────────────────

@@ -47,30 +47,9 @@ def _square(a):
 
 
 numpys_own(
-    np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.multi_dot, np.linalg.outer, np.linalg.tensordot,
-    np.linalg.tensorinv, np.linalg.trace, np.linalg.vecdot, kind="composite",
+    np.linalg.cross, np.linalg.diagonal, np.linalg.matmul, np.linalg.matrix_power, np.linalg.multi_dot, np.linalg.outer,
+    np.linalg.tensordot, np.linalg.tensorinv, np.linalg.trace, np.linalg.vecdot, kind="composite",
 )  # fmt: skip
-
-
-@function(np.linalg.matrix_power, kind="composite")
-def matrix_power(a: Array, n: Any) -> Array:
-    a = _square(a)
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise TypeError("exponent must be an integer") from None
-    if n < 0:
-        a, n = np.linalg.inv(a), -n
-    if n == 0:
-        return np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
-    # aⁿ = the product of a^(2^i) over the binary digits i of n that are one
-    result = None
-    while n:
-        if n % 2:
-            result = a if result is None else result @ a
-        n //= 2
-        a = a @ a if n else a
-    return result
 
 
 # ── systems ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from ..errors import ConversionError, UnsupportedError
 from ..memory.memory import apply_view, as_array, is_scalar, layout, record, writer
 from ..memory.order import convert_like_numpy, in_order, like_copy, order_of, second
 from ..ops import shaping
-from .arguments import array_operands, function, normalize_axes, normalize_axis, numpys_own, operand
+from .arguments import function, normalize_axes, normalize_axis, numpys_own, operand
 
 
 @function(np.shape, kind="metadata")
@@ -56,8 +56,8 @@ numpys_own(
     np.common_type, np.diag_indices_from, np.isrealobj, np.tril_indices_from, np.triu_indices_from, kind="metadata"
 )
 numpys_own(
-    np.expand_dims, np.fliplr, np.flipud, np.linalg.matrix_transpose, np.matrix_transpose, np.moveaxis, np.resize,
-    np.rollaxis, np.rot90, kind="composite",
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.expand_dims, np.fliplr, np.flipud, np.linalg.matrix_transpose,
+    np.matrix_transpose, np.moveaxis, np.resize, np.rollaxis, np.rot90, kind="composite",
 )  # fmt: skip
 
 
@@ -164,21 +164,6 @@ def squeeze(a: Array, axis: Axis = None) -> Array:
     return np.reshape(a, tuple([n for i, n in enumerate(a.shape) if i not in axes]))
 
 
-def _at_least(numpy_function, widened: dict) -> None:
-    """Register a function that adds axes: ``widened`` has a shape's new one, by its number of axes."""
-
-    @function(numpy_function, kind="composite")
-    def at_least(*arys: Array) -> Array:
-        out = [(a, widened.get(len(a.shape))) for a in array_operands(*arys)]
-        out = [a if widen is None else np.reshape(a, widen(a.shape)) for a, widen in out]
-        return out[0] if len(out) == 1 else tuple(out)
-
-
-_at_least(np.atleast_1d, {0: lambda s: (1,)})
-_at_least(np.atleast_2d, {0: lambda s: (1, 1), 1: lambda s: (1, *s)})
-_at_least(np.atleast_3d, {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)})
-
-
 @function(np.broadcast_arrays, kind="composite")
 def broadcast_arrays(*args: Array, subok: bool = False) -> tuple:
     args = [operand(a) for a in args]
@@ -228,6 +213,8 @@ def transpose(a: Array, axes: Any = None) -> Array:
         axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
         if sorted(axes) != list(range(a.ndim)):
             raise ValueError("axes don't match array")
+        if axes == tuple(range(a.ndim)):
+            return second(a)
     return apply_view(shaping.transpose, a, {"axes": axes})
 
 

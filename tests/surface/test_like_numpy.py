@@ -211,7 +211,6 @@ DIFFERENT: dict[tuple[str, str], str] = {
         "a number of repetitions, axes or places that is none, and an unknown method, are refused even where NumPy does"
         " not come to look",
         ("np.repeat", "x, -1"),
-        ("np.tensordot", "x, x, -1"),
         ("np.take", "x, 0.5"),
         ("np.nanpercentile", "x, 0.3, method='none'"),
         ("np.nanquantile", "x, 0.3, method='none'"),
