@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ import numpy as np
 from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.tree import is_array, tree_map
-from ..core.aval import Aval
 from ..errors import ArgumentError
-from ..jacobians.call import split_last
+from ..jacobians.call import split_flat
 from ..transforms.linearize import Linear, linearize
 from ..vjp_via_transpose import gradients, linear_transpose
 from ..vmap import vmap
@@ -55,11 +54,11 @@ class _Flat:
         return _Flat, (self.lin,)
 
     def push(self, v: Any) -> Any:
-        return self._join(self.lin.flat(_split_vector(np.reshape(v, -1), self.ins)))
+        return self._join(self.lin.flat(split_flat(np.reshape(v, -1), self.ins)))
 
     def pull(self, c: Any) -> Any:
         # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
-        return np.conj(self._join(self._transposed(_split_vector(np.conj(np.reshape(c, -1)), self.outs))))
+        return np.conj(self._join(self._transposed(split_flat(np.conj(np.reshape(c, -1)), self.outs))))
 
     def _join(self, parts: Any) -> Any:
         return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, self.dtype)
@@ -67,12 +66,6 @@ class _Flat:
 
 def _columns(function: Callable, x: Any) -> Any:
     return np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
-
-
-def _split_vector(v: Any, avals: Sequence[Aval]) -> list:
-    """Cut a vector into arrays, the real parts where those are real."""
-    parts = zip(split_last(v, avals), avals, strict=True)
-    return [(np.real(p) if p.dtype.kind == "c" and a.dtype.kind != "c" else p).astype(a.dtype) for p, a in parts]
 
 
 @public

@@ -17,7 +17,7 @@ from ..base.tree import LeafName, flatten, flatten_like, is_array
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
-from ..jacobians.call import split_last
+from ..jacobians.call import split_flat, split_last
 from ..jvp import jvp
 from ..surface.leaves import check_differentiable
 from ..tensors.chunks import Chunking
@@ -137,7 +137,7 @@ def propagate(
     # Rows of `moved` are tangents of the result, all its entries side by side.
     line = stage.linear()
     push = vmap(lambda *tangents: line.flat(list(tangents)), chunk_size=chunk_size, randomness="same")
-    moved = np.concatenate([t.reshape(t.shape[0], -1) for t in push(*_split_rows(spread.directions, avals))], axis=1)
+    moved = np.concatenate([t.reshape(t.shape[0], -1) for t in push(*split_flat(spread.directions, avals))], axis=1)
     weighted = moved if spread.matrix is None else spread.matrix @ moved
     variances = np.sum(moved * weighted, axis=0)
     covariance = None
@@ -152,7 +152,7 @@ def propagate(
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
-    deviations = out_tree.unflatten(_split_rows(np.sqrt(variances), outs))
+    deviations = out_tree.unflatten(split_flat(np.sqrt(variances), outs))
     return Propagated(out_tree.unflatten(value_leaves), covariance, deviations, shares)
 
 
@@ -277,12 +277,6 @@ def _deviations(mean: Any, avals: list[Aval], std: Any) -> Any:
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _split_rows(rows: Any, avals: list[Aval]) -> list:
-    """Cut a vector of all numbers, or rows of them, into one array (or batch) a leaf, in its shape and dtype."""
-    parts = zip(split_last(rows, avals), avals, strict=True)
-    return [part if part.dtype == a.dtype else part.astype(a.dtype) for part, a in parts]
-
-
 def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) -> list[list]:
     """Cut a matrix into blocks of shape ``row.shape + column.shape``, in the rows' dtype."""
     blocks, top = [], 0
@@ -310,6 +304,6 @@ def _bent(f: Callable, leaves: list, in_tree, avals: list[Aval], spread: _Spread
         return flatten(jvp(first, tuple(numbers), tuple(other))[1])[0]
 
     bends = vmap(along, chunk_size=chunk_size, randomness="same")(
-        _split_rows(spread.directions, avals), _split_rows(seconds, avals)
+        split_flat(spread.directions, avals), split_flat(seconds, avals)
     )
     return [np.sum(b, axis=0) / 2 for b in bends]

@@ -30,7 +30,8 @@ from ..transforms.linearize import Linearization, stage_tangents
 from ..vmap import vmap
 
 __all__ = [
-    "Call", "Options", "OverBasis", "derivative", "join", "over_basis", "slices_of", "split_last", "standard_basis",
+    "Call", "Options", "OverBasis", "derivative", "join", "over_basis", "slices_of", "split_flat", "split_last",
+    "standard_basis",
 ]  # fmt: skip
 
 #: how many entries a block of a lazy basis has at most: 128 MB of them
@@ -84,6 +85,13 @@ def split_last(block: Any, avals: Sequence[Aval | np.ndarray]) -> list:
     if len(avals) == 1:
         return [block.reshape(outer + avals[0].shape)]
     return [block[..., at].reshape(outer + a.shape) for a, at in zip(avals, slices_of(avals), strict=True)]
+
+
+def split_flat(flat: Any, avals: Sequence[Aval]) -> list:
+    """Cut the last axis likewise, into pieces of the avals' dtypes: real parts, where those are real."""
+    real = lambda x, a: np.real(x) if x.dtype.kind == "c" and a.dtype.kind != "c" else x
+    parts = zip(split_last(flat, avals), avals, strict=True)
+    return [x if x.dtype == a.dtype else real(x, a).astype(a.dtype) for x, a in parts]
 
 
 def over_basis(

@@ -22,7 +22,7 @@ from ..boundary.boundary import run
 from ..boundary.transformed import transform
 from ..core.aval import aval_of, is_inexact
 from ..errors import ArgumentError, DtypeError, ShapeError
-from ..jacobians.call import Call, Options, derivative, split_last
+from ..jacobians.call import Call, Options, derivative, split_flat
 from ..jacobians.hessian import DIRECTIONS, from_diagonal
 from ..ops.kinds import is_finite
 from ..surface.leaves import output_leaves, plain_leaf, split_aux
@@ -259,7 +259,7 @@ def _operator(f: Callable, options: Options, table: Callable | None, order: int)
 
         def part(start: int, stop: int) -> list:
             rows = np.eye(stop - start, total, start) if directions is None else directions[start:stop]
-            rest = iter([t.astype(a.dtype) for t, a in zip(split_last(rows, avals), avals, strict=True)])
+            rest = iter(split_flat(rows, avals))
             return [next(rest) if is_array(x) else None for x in call.leaves]
 
         function = lambda chosen: call.function(*chosen)

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..jacobians.call import split_last
+from ..jacobians.call import split_flat
 from ..ops.indexing import ARRAY, index
 from ..tensors.chunks import Chunking, Plan
 from ..transforms.backward import pull_back
@@ -22,15 +22,10 @@ from ..transforms.linearize import Linear, Linearization
 from ..vmap import vmap
 from .coloring import Coloring
 
-__all__ = ["Products", "split_flat"]
+__all__ = ["Products"]
 
 #: about how many numbers a pass over the program may hold at a time: what a processor keeps near
 _CACHE = 1 << 17
-
-
-def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
-    """Cut the last axis of an array into pieces of the avals' shapes and dtypes."""
-    return [part.astype(a.dtype) for part, a in zip(split_last(flat, avals), avals, strict=True)]
 
 
 class Products:

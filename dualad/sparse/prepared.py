@@ -18,10 +18,11 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..guards.reach import Snapshot
+from ..jacobians.call import split_flat
 from ..program.packed import unpack_constants
 from ..transforms.linearize import Linearization
 from .coloring import Coloring
-from .coloured import Products, split_flat
+from .coloured import Products
 from .detect import MAX_MEMORY
 from .direct import NoValues, Plan
 from .needs import traced_product
