@@ -385,21 +385,15 @@ def _vertices(matrix: Any, order: str, decompression: str, bound: int) -> tuple[
             "an acyclic colouring in plain Python takes too long",
             "pip install numba, or use decompression='direct'",
         )
-    found = []
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    for name in ("natural", "largest_first") if order == "auto" else (order,):
-        first = np.arange(n) if name == "natural" else np.argsort(-np.diff(indptr), kind="stable")
-        if decompression == "direct":
-            found.append((star(indptr, indices, first), "star"))
-        else:
-            found.append((acyclic(indptr, indices, _pairs(matrix), first), "acyclic"))
-        if bool((first[1:] > first[:-1]).all()):
-            break
-    if plain is not None:
-        found.append((plain, "columns"))
-    colors, how = min(found, key=lambda pair: int(pair[0].max(initial=-1)))
-    counts = np.diff(matrix.indptr)
-    return np.where(counts > 0, colors, -1).astype(np.int32), how
+    first = largest_first(matrix) if order == "largest_first" else np.arange(n)
+    if plain is None:
+        colors, how = acyclic(indptr, indices, _pairs(matrix), first), "acyclic"
+    else:
+        colors, how = star(indptr, indices, first), "star"
+        if plain.max() < colors.max():
+            colors, how = plain, "columns"
+    return np.where(np.diff(indptr) > 0, colors, -1).astype(np.int32), how
 
 
 def _pairs(matrix: Any) -> np.ndarray:
@@ -409,18 +403,24 @@ def _pairs(matrix: Any) -> np.ndarray:
     return np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_inverse=True)[1].astype(np.int64)
 
 
+def _needed_colors(first: Any, second: Any, by_first: Any, by_second: Any, weights: np.ndarray) -> np.ndarray:
+    """Return which colours to keep where entries can be read by one of two: greedily, those that tell the most."""
+    needed = np.zeros(len(weights), bool)
+    needed[first[by_first & ~by_second]] = needed[second[by_second & ~by_first]] = True
+    open_ = by_first & by_second & ~needed[first] & ~needed[second]
+    while open_.any():
+        told = sum([np.bincount(colors[open_], minlength=len(weights)) for colors in (first, second)])
+        needed[np.argmax(told * weights)] = True
+        open_ &= ~needed[first] & ~needed[second]
+    return needed
+
+
 def _drop_unused_colors(S: Sparsity, colors: np.ndarray) -> np.ndarray:
     """Leave out the colours that no entry needs to be read from."""
     i, j = S.rows.astype(np.intp), S.indices.astype(np.intp)
     alone, _ = _alone(i, colors[j], S.shape[0])
-    other = alone[_transposed(S)]
-    mine, theirs = colors[j], colors[i]
-    needed = np.zeros(int(colors.max(initial=-1)) + 2, bool)
-    needed[mine[alone & ~other]] = needed[theirs[other & ~alone]] = needed[mine[i == j]] = True
-    open_ = alone & other & ~needed[mine] & ~needed[theirs]
-    while open_.any():
-        needed[np.bincount(mine[open_]).argmax()] = True
-        open_ &= ~needed[mine] & ~needed[theirs]
+    other = alone[_transposed(S)] & (i != j)
+    needed = _needed_colors(colors[j], colors[i], alone, other, np.ones(int(colors.max(initial=-1)) + 2))
     return _without_gaps(np.where(needed[colors], colors, -1))
 
 
@@ -437,20 +437,14 @@ def _bidirectional(S: Sparsity, order: str) -> Coloring:
     indptr, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     found = [color(S, "auto", order)]
     for name in ("natural", "largest_first") if order == "auto" else (order,):
-        first = np.arange(m + n) if name == "natural" else np.argsort(-np.diff(indptr), kind="stable")
+        first = np.arange(m + n) if name == "natural" else largest_first(graph)
         colors = star(indptr, indices, first)
         columns, lines = colors[:n], colors[n:]
         i, j = S.rows.astype(np.intp), S.indices.astype(np.intp)
         forward, _ = _alone(i, columns[j], m)
         reverse, _ = _alone(j, lines[i], n)
         k = int(colors.max()) + 1
-        needed = np.zeros(2 * k, bool)
-        needed[columns[j][forward & ~reverse]] = needed[k + lines[i][reverse & ~forward]] = True
-        open_ = forward & reverse & ~needed[columns[j]] & ~needed[k + lines[i]]
-        while open_.any():
-            a, b = np.bincount(columns[j][open_], minlength=k), np.bincount(lines[i][open_], minlength=k)
-            needed[int(a.argmax()) if a.max() * PULL >= b.max() else k + int(b.argmax())] = True
-            open_ &= ~needed[columns[j]] & ~needed[k + lines[i]]
+        needed = _needed_colors(columns[j], k + lines[i], forward, reverse, np.repeat([PULL, 1.0], k))
         columns = _without_gaps(np.where(needed[columns], columns, -1))
         lines = _without_gaps(np.where(needed[k + lines], lines, -1))
         found.append(Coloring(S, "bidirectional", columns, lines, "star colouring of rows and columns"))
