@@ -18,31 +18,7 @@ import numpy as np
 
 from ..core.tracer import Tracer
 from . import fft, linalg, special
-from .creation import (
-    arange,
-    array,
-    asanyarray,
-    asarray,
-    asarray_chkfinite,
-    ascontiguousarray,
-    asfortranarray,
-    c_,
-    empty,
-    eye,
-    fromfunction,
-    fromiter,
-    full,
-    identity,
-    indices,
-    isscalar,
-    ndenumerate,
-    ones,
-    r_,
-    require,
-    tri,
-    vectorize,
-    zeros,
-)
+from .creation import *
 from .forward import falls_back
 from .scalars import SCALARS, ndarray
 from .standard import argsort, array_namespace, cumulative_prod, cumulative_sum, finfo, iinfo, sort, unstack

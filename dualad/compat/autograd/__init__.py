@@ -5,28 +5,7 @@ elementwise_grad, make_vjp`` is for code that has moved and keeps one of its idi
 Not for: new code, which has the same in ``dualad`` itself and plain NumPy.
 """
 
-from .differential_operators import (
-    checkpoint,
-    deriv,
-    elementwise_grad,
-    grad,
-    grad_and_aux,
-    grad_named,
-    hessian,
-    hessian_tensor_product,
-    hessian_vector_product,
-    holomorphic_grad,
-    jacobian,
-    make_ggnvp,
-    make_hvp,
-    make_jvp,
-    make_jvp_reversemode,
-    make_vjp,
-    multigrad_dict,
-    tensor_jacobian_product,
-    value_and_grad,
-    vector_jacobian_product,
-)
+from .differential_operators import *
 from .modules import install, installed, uninstall
 
 __all__ = [
