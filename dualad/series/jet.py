@@ -108,7 +108,7 @@ def jet(f: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool
         inputs = []
         for i, x in enumerate(leaves):
             mine = [(row[i], LeafName(g, name, i)) for row, g, name in zip(terms, given, names, strict=True)]
-            x = _input(x, i, mine, primals, factorial_scaled, level)
+            x = _input(x, LeafName(tuple(primals), "primals", i), mine, level, factorial_scaled)
             if type(x) is Series:
                 x._origin = (treedef, i, False)
             inputs.append(x)
@@ -167,12 +167,13 @@ def taylor(f: Callable, x: Any, v: Any = None, *, order: int) -> Any:
                 "pass v, like x: taylor(f, x, v, order=...)",
             )
         v = np.ones((), aval_of(x).dtype)[()]
-    leaves, treedef = flatten(x)
+    point, (leaves, treedef) = x, flatten(x)
     directions = flatten_like(treedef, v, "v", "x")
     with SeriesLevel("taylor", order) as level:
         level.function = f
         inputs = [
-            _along(x, t, LeafName(v, "v", i), level) for i, (x, t) in enumerate(zip(leaves, directions, strict=True))
+            _input(x, LeafName(point, "x", i), [(t, LeafName(v, "v", i))][:order], level)
+            for i, (x, t) in enumerate(zip(leaves, directions, strict=True))
         ]
         if not any([type(s) is Series for s in inputs]):
             raise DtypeError(
@@ -327,35 +328,24 @@ def _common_length(primals: Sequence, series: Sequence) -> int:
     return lengths[0]
 
 
-def _input(x: Any, i: int, terms: list[tuple], primals: Sequence, scaled: bool, level: SeriesLevel) -> Any:
+def _input(x: Any, name: object, terms: list[tuple], level: SeriesLevel, scaled: bool = False) -> Any:
+    """Return the series of a leaf; its terms come with their names, and may be ``scaled`` by factorials."""
+    where = level.transform
     if not is_array(x):
-        return static_leaf(x, LeafName(tuple(primals), "primals", i), "jet")
-    x = as_primal(x, f"primals leaf {i}", "jet")
+        return static_leaf(x, name, where)
+    x = as_primal(x, name, where)
     inexact = is_inexact(aval_of(x).dtype)
+    if not inexact and where == "taylor":  # a direction may be like the point, and have integers too
+        return x
     kept: list = [x]
-    for k, (c, name) in enumerate(terms, 1):
+    for k, (c, called) in enumerate(terms, 1):
         if c is not None:
-            c = plain_leaf(c, name, "jet")
+            c = plain_leaf(c, called, where)
             if inexact or np.any(c):
-                check_tangent(x, c, name, "jet")
+                check_tangent(x, c, called, where)
             if type(c) in PLAIN and not np.any(c):
                 c = None
         if c is not None and scaled and k > 1:
             c = c / _factorial(k)
         kept.append(c)
     return series_of(kept, level) if inexact else x
-
-
-def _along(x: Any, t: Any, name: object, level: SeriesLevel) -> Any:
-    """Return the series of x + t v, of one leaf."""
-    where = level.transform
-    if not is_array(x):
-        return static_leaf(x, name, where)
-    x = as_primal(x, "x", where)
-    if not is_inexact(aval_of(x).dtype):
-        return x
-    if t is None:
-        return series_of([x], level)
-    t = plain_leaf(t, name, where)
-    check_tangent(x, t, name, where)
-    return series_of([x, t] if level.order else [x], level)
