@@ -18,7 +18,7 @@ from ...core.tracer import Tracer, tracer_in
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
 from .matrices import ours
-from .traced import TracedSparse, as_traced, from_coordinates, place
+from .traced import TracedSparse, as_traced, from_coordinates, issparse, place
 
 __all__ = ["JOINING", "holds_traced"]
 
@@ -43,7 +43,7 @@ class _Positions:
             return None
         if isinstance(block, (list, tuple)):
             return [self(part) for part in block]
-        if isinstance(block, TracedSparse) or ss.issparse(block):
+        if issparse(block):
             whole = as_traced(block).deduplicated()
             return self._note(whole.entries, whole.positions(self.count))
         block = operand(block)
@@ -89,11 +89,6 @@ def kron(A, B, format=None):
         (columns[:, None] * q + c).ravel(), (a.shape[0] * p, a.shape[1] * q), "csr", a.is_matrix and b.is_matrix,
     )  # fmt: skip
     return out.asformat(format or "coo")
-
-
-def issparse(x: Any) -> bool:
-    """Whether x is a sparse array or matrix, SciPy's or one of traced entries."""
-    return isinstance(x, TracedSparse) or ss.issparse(x)
 
 
 def isspmatrix(x: Any) -> bool:

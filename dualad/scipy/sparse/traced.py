@@ -22,7 +22,7 @@ from ...ops import indexing
 from ...ops.sparse_product import Pattern, product
 from ...surface.arguments import operand
 
-__all__ = ["COMPRESSED", "TracedSparse", "as_traced", "from_coordinates", "place"]
+__all__ = ["COMPRESSED", "TracedSparse", "as_traced", "from_coordinates", "issparse", "place"]
 
 #: formats in which entries stand row by row, or column by column
 COMPRESSED = ("csr", "csc")
@@ -271,7 +271,7 @@ class TracedSparse:
 
     def multiply(self, other) -> TracedSparse:
         """Multiply entry by entry by a number, a dense array or a sparse one."""
-        if _is_sparse(other):
+        if issparse(other):
             return self._common(as_traced(other))
         other = operand(other)
         if np.ndim(other):
@@ -290,13 +290,13 @@ class TracedSparse:
         return from_coordinates(a.entries[i] * b.entries[j], rows[i], columns[i], self.shape, form, matrix)
 
     def __truediv__(self, other) -> TracedSparse:
-        self._refuse_unless(not _is_sparse(other), "__truediv__")
+        self._refuse_unless(not issparse(other), "__truediv__")
         return self.multiply(1 / operand(other))
 
     # ── products and sums ────────────────────────────────────────────────────────────────────────────────────────
 
     def __matmul__(self, other):
-        if _is_sparse(other):
+        if issparse(other):
             return self._times(as_traced(other))
         other = operand(other)
         if np.ndim(other) not in (1, 2):
@@ -326,19 +326,19 @@ class TracedSparse:
         )
 
     def __rmatmul__(self, other):
-        if _is_sparse(other):
+        if issparse(other):
             return as_traced(other)._times(self)
         return np.transpose(self.T @ np.transpose(operand(other)))
 
     dot = __matmul__
 
     def __mul__(self, other):
-        if not self.is_matrix or (not _is_sparse(other) and np.ndim(other) == 0):
+        if not self.is_matrix or (not issparse(other) and np.ndim(other) == 0):
             return self.multiply(other)
         return self @ other
 
     def __rmul__(self, other):
-        if not self.is_matrix or (not _is_sparse(other) and np.ndim(other) == 0):
+        if not self.is_matrix or (not issparse(other) and np.ndim(other) == 0):
             return self.multiply(other)
         return other @ self
 
@@ -361,7 +361,7 @@ class TracedSparse:
         return (-self)._plus(other, 1)
 
     def _plus(self, other, sign: int):
-        if not _is_sparse(other):
+        if not issparse(other):
             other = operand(other)
             if np.ndim(other) == 0:
                 if isinstance(other, Tracer) or other != 0:
@@ -464,7 +464,8 @@ def _scipy_class(form: str, matrix: bool) -> type:
     return getattr(ss, f"{form}_{'matrix' if matrix else 'array'}")
 
 
-def _is_sparse(x: Any) -> bool:
+def issparse(x: Any) -> bool:
+    """Whether x is a sparse array or matrix, SciPy's or one of traced entries."""
     return isinstance(x, TracedSparse) or ss.issparse(x)
 
 
