@@ -92,8 +92,7 @@ def check(
 
     Examples
     --------
-    >>> from dualad.testing import check
-    >>> print(check(lambda x, y: np.sin(x) * y, np.array([0.3, 1.2]), 2.0, order=1))
+    >>> print(da.testing.check(lambda x, y: np.sin(x) * y, np.array([0.3, 1.2]), 2.0, order=1))
     derivatives of <lambda> at point 1: 0 of 9 quantities are wrong
       (ok: value, jvp, vjp, jacfwd, jacrev, vmap-jvp, vmap-vjp, vmap-value)
       (skipped: hvp)
@@ -184,8 +183,7 @@ def assert_matches_jax(
 
     Examples
     --------
-    >>> from dualad.testing import assert_matches_jax
-    >>> assert_matches_jax(lambda x: np.sin(x) * x, np.array([0.3, 1.2]), transforms=["jvp"])  # doctest: +SKIP
+    >>> da.testing.assert_matches_jax(lambda x: np.sin(x) * x, np.ones(2), transforms=["jvp"])  # doctest: +SKIP
     """
     refuse_unknown("transform", transforms or ["(none)"], QUANTITIES)
     if importlib.util.find_spec("jax") is None:

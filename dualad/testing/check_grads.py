@@ -85,9 +85,8 @@ def check_grads(
 
     Examples
     --------
-    >>> from dualad.testing import check_grads
-    >>> check_grads(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), order=2)
-    >>> check_grads(np.exp, (0.5,), order=3, oracle=["taylor", "dot"])
+    >>> da.testing.check_grads(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), order=2)
+    >>> da.testing.check_grads(np.exp, (0.5,), order=3, oracle=["taylor", "dot"])
     """
     names = [oracle] if isinstance(oracle, str) else list(oracle)
     refuse_unknown("oracle", names or ["(none)"], GRADIENT_ORACLES)

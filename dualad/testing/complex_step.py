@@ -33,8 +33,7 @@ def derivative(f: Function, x: Vector, v: Vector) -> Estimate | Unavailable:
 
     Examples
     --------
-    >>> from dualad.testing import complex_step
-    >>> complex_step.derivative(np.sin, np.array([0.0]), np.array([2.0])).value
+    >>> da.testing.complex_step.derivative(np.sin, np.array([0.0]), np.array([2.0])).value
     array([2.])
     """
     value = _call(f, x + 0j)
@@ -57,8 +56,7 @@ def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
 
     Examples
     --------
-    >>> from dualad.testing import complex_step
-    >>> complex_step.jacobian(lambda x: x * x, np.array([1.0, 3.0])).value
+    >>> da.testing.complex_step.jacobian(lambda x: x * x, np.array([1.0, 3.0])).value
     array([[2., 0.],
            [0., 6.]])
     """
@@ -72,9 +70,8 @@ def second_derivative(
 
     Examples
     --------
-    >>> from dualad.testing import complex_step
-    >>> x = np.array([1.0, 2.0])
-    >>> complex_step.second_derivative(lambda x: x[0] ** 2 * x[1], x, np.array([1.0, 0.0]), np.eye(2)).value.round(9)
+    >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 0.0])
+    >>> da.testing.complex_step.second_derivative(lambda x: x[0] ** 2 * x[1], x, v, np.eye(2)).value.round(9)
     array([4., 2.])
     """
 

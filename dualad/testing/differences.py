@@ -38,8 +38,7 @@ def derivative(
 
     Examples
     --------
-    >>> from dualad.testing import differences
-    >>> answer = differences.derivative(np.sin, np.array([0.5]), np.array([1.0]))
+    >>> answer = da.testing.differences.derivative(np.sin, np.array([0.5]), np.array([1.0]))
     >>> bool(abs(answer.value[0] - np.cos(0.5)) < 1e-9)
     True
     """
@@ -82,8 +81,7 @@ def jacobian(
 
     Examples
     --------
-    >>> from dualad.testing import differences
-    >>> differences.jacobian(lambda x: x * x, np.array([1.0, 3.0]), np.ones(2)).value.round(6)
+    >>> da.testing.differences.jacobian(lambda x: x * x, np.array([1.0, 3.0]), np.ones(2)).value.round(6)
     array([[2., 0.],
            [0., 6.]])
     """
@@ -106,10 +104,9 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
 
     Examples
     --------
-    >>> from dualad.testing import differences
     >>> f = lambda x: x[0] ** 2 * x[1]
     >>> x = np.array([1.0, 2.0])
-    >>> differences.second_derivative(f, x, np.array([1.0, 0.0]), np.eye(2)).value.round(6)
+    >>> da.testing.differences.second_derivative(f, x, np.array([1.0, 0.0]), np.eye(2)).value.round(6)
     array([4., 2.])
     """
     scalar = lambda y: np.atleast_1d(np.asarray(f(y), np.float64))

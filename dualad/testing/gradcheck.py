@@ -109,8 +109,7 @@ def gradcheck(
 
     Examples
     --------
-    >>> from dualad.testing import gradcheck
-    >>> gradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0))
+    >>> da.testing.gradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0))
     True
     """
     modes = chosen_modes(modes, check_forward_ad, check_backward_ad)
@@ -166,8 +165,7 @@ def gradgradcheck(
 
     Examples
     --------
-    >>> from dualad.testing import gradgradcheck
-    >>> gradgradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), fast_mode=True)
+    >>> da.testing.gradgradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0), fast_mode=True)
     True
     """
     args = as_arguments(args)

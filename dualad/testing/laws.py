@@ -6,10 +6,9 @@ symmetric, stopping twice is stopping once. Each takes a function of trees of ar
 vectors. A broken law is a GradcheckError that names the quantity, the entry, or the output and the input. With
 Hypothesis (`strategies`) they become property tests of one line.
 
-    >>> from dualad.testing import laws
-    >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
-    >>> laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))
-    >>> laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
+    >>> da.testing.laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
+    >>> da.testing.laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))
+    >>> da.testing.laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
 
 Not for finding wrong derivatives that obey the laws (a rule scaled by 1.1 does): that takes an oracle
 (`gradcheck`, `check_grads`, `check`).

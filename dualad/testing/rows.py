@@ -95,8 +95,7 @@ def check_function(
 
     Examples
     --------
-    >>> from dualad.testing import check_function
-    >>> report = check_function(lambda x: np.sin(x) * x, (np.array([0.3, 0.7]),), oracles=["differences", "loop"])
+    >>> report = da.testing.check_function(lambda x: np.sin(x) * x, (np.ones(2),), oracles=["differences", "loop"])
     >>> report.ok
     True
     """

@@ -106,12 +106,11 @@ def check_rule(
 
     Examples
     --------
-    >>> from dualad.testing import check_rule
     >>> @da.custom_vjp
     ... def double(x):
     ...     return 2.0 * x
     >>> double.defvjp(lambda x: (2.0 * x, None), lambda residuals, ct: (np.abs(2.0 * ct),))
-    >>> report = check_rule(double, (np.ones(3),), modes="reverse", values=False, raise_exception=False)
+    >>> report = da.testing.check_rule(double, (np.ones(3),), modes="reverse", values=False, raise_exception=False)
     >>> [check.name for check in report.checks if check.status == "failed"]
     ['linear in cotangents']
     """
