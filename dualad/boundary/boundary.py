@@ -88,7 +88,7 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     around = noted.get()
     before = len(around or ())
     known, error = lift, first
-    for _ in range(2):
+    for _ in range(3):
         lift = ABOVE.lift_after(f, error, lift)
         if lift is None or not again.rewind():
             break
@@ -106,11 +106,14 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     if isinstance(first, SwallowedRefusals):
         return first.tell()
     if (block := known and known.unlifted()) is not None and again.rewind():
-        with block:  # what is known of this code does not hold for these arguments
-            return _run_again(again)
+        with block:  # what is known of this code may not hold for these arguments
+            try:
+                return _run_again(again)
+            except (ConversionError, PlainBufferError):
+                raise first from None
     is_deep = isinstance(first, (ConversionError, PlainBufferError)) and first.why != _READS_PLAIN
-    if is_deep and isinstance(error, (RuleMissingError, UnsupportedError)):
-        raise error from None  # it names what is missing, where other people's code met a conversion
+    if is_deep and isinstance(error, (BranchError, RuleMissingError, UnsupportedError)):
+        raise error from None  # it names what is missing, or asks for a value, beyond what lifting has cured
     raise first
 
 

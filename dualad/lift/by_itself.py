@@ -29,7 +29,8 @@ from ..boundary.transformed import Transformed, transform
 from ..boundary.type_tests import asking, users_of
 from .places import MISSING, Place, Swap, is_quiet, lock, original_in
 from .python_names import ASKING, BUILTINS
-from .reach import Reach, is_kept
+from .reach import Reach, forget_scopes, is_kept
+from .rewriting import rewrite
 from .targets import lift_table, top
 
 __all__ = ["after", "begin", "later", "plain"]
@@ -171,14 +172,24 @@ def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _L
         if not is_learned:
             _known[id(code)] = _remembered(code, None)  # it catches what nobody cures, and may mean to
         return None
-    frames = getattr(error, "frames", None) or [x for e in errors for x in _frames(e)]
+    frames = getattr(error, "frames", None) or [x.tb_frame for e in errors for x in _entries(e)]
     modules = {top(x.f_globals.get("__name__")): is_kept(x.f_globals) for x in frames}
     packages = {name for name, kept in modules.items() if not kept or name in _OF_NUMBERS}
     if lift is not None:
-        if packages <= {*lift.packages}:
+        if packages <= {*lift.packages} and not _rewrites(errors):
             return None
         packages.update(lift.packages)
     return _Lift(*user, tuple(sorted(packages)))
+
+
+def _rewrites(errors: list[BaseException]) -> bool:
+    """Have the code rewritten that was refused a write or an index although it was lifted; say whether any was."""
+    traces = [[x for x in _entries(e) if not is_kept(x.tb_frame.f_globals)] for e in errors]
+    if not rewrite(next(filter(None, traces), [])):
+        return False
+    _reaches.clear()
+    forget_scopes()
+    return True
 
 
 def later(names: dict) -> bool:
@@ -220,10 +231,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _frames(error: BaseException) -> Iterator[types.FrameType]:
+def _entries(error: BaseException) -> Iterator[types.TracebackType]:
     entry = error.__traceback__
     while entry is not None:
-        yield entry.tb_frame
+        yield entry
         entry = entry.tb_next
 
 

@@ -27,7 +27,7 @@ from .places import Place, Swap, attribute, is_quiet, lock
 from .search import look_into, look_through
 from .targets import REDIRECTED, Table, lift_table, top
 
-__all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
+__all__ = ["Modules", "Reach", "forget_scopes", "home_of", "is_kept", "named"]
 
 Modules = str | types.ModuleType | Iterable[str | types.ModuleType] | None
 
@@ -220,6 +220,10 @@ def _is_alone(x: Any) -> bool:
 
 
 _scopes: OrderedDict[tuple, _Scope] = OrderedDict()
+
+
+#: forgets them all: code is to be found rewritten
+forget_scopes = _scopes.clear
 
 
 def _scope(roots: list[dict], modules: tuple[str, ...], table: Callable[[], Table]) -> _Scope:

@@ -17,7 +17,8 @@ from ..base.reach import DEEP, parts
 from ..boundary.transformed import Transformed
 from .imports import redirect_imports
 from .places import MISSING, Attribute, Place, original_in
-from .targets import Table, top
+from .rewriting import rewritten
+from .targets import LIFTED, Table, top
 
 __all__ = ["look_into", "look_through"]
 
@@ -127,8 +128,9 @@ class _Search:
             code = original_in(f, "__code__", f.__code__)
             _mention(code, self.mentioned.setdefault(id(namespace), set()))
             package = namespace.get("__package__")
-            other = redirect_imports(code, package if self._loads(package) else None, self.table)
-            if other is not None:
+            new = rewritten(code) if self.table.mark == LIFTED else code
+            other = redirect_imports(new, package if self._loads(package) else None, self.table) or new
+            if other is not code:
                 self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
             if f.__defaults__:
                 self.look(Attribute, f, "__defaults__", f.__defaults__, far)

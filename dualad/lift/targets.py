@@ -25,10 +25,13 @@ from ..memory.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
-__all__ = ["CONTAINERS", "REDIRECTED", "Table", "lift_table", "top", "with_submodules"]
+__all__ = ["CONTAINERS", "LIFTED", "REDIRECTED", "Table", "lift_table", "top", "with_submodules"]
 
 #: the packages whose names mean something else in lifted code
 REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
+
+#: the mark of the table of lifted code
+LIFTED = "dualad"
 
 #: what has no counterpart: constants, and modules, which are looked for by themselves
 _STAY = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), types.ModuleType)
@@ -228,4 +231,4 @@ _DERIVED: dict[type, Any] = {
     np.vectorize: _vectorize,
     type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
 }
-_LIFTED = Table("dualad", _DERIVED, BUILTINS, _module_for)
+_LIFTED = Table(LIFTED, _DERIVED, BUILTINS, _module_for)

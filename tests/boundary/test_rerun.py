@@ -44,6 +44,12 @@ def converts(x):
     return np.sum(np.asarray(x, float) ** 2)
 
 
+def copies(x):
+    new = MATRIX[0].copy()
+    new[1] = x[0]
+    return np.sum(new)
+
+
 def unites(x):
     return np.sum(np.union1d(x, x))
 
@@ -90,6 +96,7 @@ ROWS = {
     "a Jacobian in chunks, forward": (np.sin, lambda f: da.jacfwd(f, chunk_size=1)(X), 3),
     "a write into a plain argument": (writes, lambda f: da.grad(f)(X, np.ones(3)), 2),
     "a conversion that is refused": (converts, lambda f: da.grad(f)(X), 2),
+    "a write into a new array that no name of NumPy's made": (copies, lambda f: da.grad(f)(X), 3),
     "a refusal that lifting does not cure": (unites, lambda f: refused(da.grad(f)), 2),
     "lanes that disagree": (branches, lambda f: da.vmap(f)(X), 3),
     "the first call of `jit`": (smooth, lambda f: da.jit(f)(X), 2),
