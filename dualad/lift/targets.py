@@ -22,6 +22,7 @@ import numpy as np
 from .. import numpy as dualad_numpy
 from ..boundary.boundary import running
 from ..memory.buffer import traced_in
+from ..surface.python_ufuncs import python_function
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
@@ -186,6 +187,11 @@ def _vectorize(x: np.vectorize, table: Table) -> Any:
     return new
 
 
+def _ufunc(x: np.ufunc, table: Table) -> Any:
+    new = table.in_place_of(python_function(x))
+    return None if new is None else np.frompyfunc(new, x.nin, x.nout, identity=x.identity)
+
+
 class _Cached:
     """What stands for a function that ``functools.lru_cache`` keeps results of: no tensor gets into the cache."""
 
@@ -228,6 +234,7 @@ CONTAINERS: dict[type, Any] = {
 }  # fmt: skip
 _DERIVED: dict[type, Any] = {
     **CONTAINERS,
+    np.ufunc: _ufunc,
     np.vectorize: _vectorize,
     type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
 }

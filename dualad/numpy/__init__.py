@@ -20,14 +20,15 @@ from ..core.tracer import Tracer
 from . import fft, linalg, special
 from .creation import *
 from .forward import falls_back
+from .iteration import nditer
 from .scalars import SCALARS, ndarray
 from .standard import argsort, array_namespace, cumulative_prod, cumulative_sum, finfo, iinfo, sort, unstack
 
 __all__ = [
     "arange", "argsort", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "c_", "cumulative_prod", "cumulative_sum", "empty", "eye", "fft", "finfo", "fromfunction", "fromiter", "full",
-    "identity", "iinfo", "indices", "isscalar", "linalg", "ndarray", "ndenumerate", "ones", "r_", "require", "sort",
-    "special", "tri", "unstack", "vectorize", "zeros",
+    "identity", "iinfo", "indices", "isscalar", "linalg", "ndarray", "ndenumerate", "nditer", "ones", "r_", "require",
+    "sort", "special", "tri", "unstack", "vectorize", "zeros",
 ]  # fmt: skip
 
 __all__ += [name for name in np.__all__ if name not in __all__]

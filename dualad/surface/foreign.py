@@ -45,14 +45,14 @@ _INSTEAD = {
 
 
 def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
-    """Make the error for a ufunc that is neither NumPy's nor has a rule: numba's, ``np.frompyfunc``'s, SciPy's."""
+    """Make the error for a ufunc that is neither NumPy's nor has a rule: numba's, or SciPy's."""
     name = ufunc.__name__
     special = sys.modules.get("scipy.special")
     own = special is not None and getattr(special, name, None) is ufunc
     mirror = _public("dualad.scipy.special", name) if own else None
     return UnsupportedError(
         f"the ufunc {'scipy.special.' if own else ''}{name} was called on a tensor.",
-        "it runs compiled code (or a Python function entry by entry) on plain numbers, and no rule for it is declared",
+        "it runs compiled code on plain numbers, and no rule for it is declared",
         f"use {mirror}" if mirror else _WRAP,
     )
 

@@ -22,7 +22,8 @@ from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
 
 def _at_loop(ufunc: np.ufunc, array, dtype):
     """Return an array in the dtype in which a ufunc of two computes with it."""
-    return array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0], copy=False)
+    loop = loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0]
+    return array if loop.hasobject else array.astype(loop, copy=False)  # a function of Python's takes any
 
 
 def _slices(array, axes: tuple[int, ...]):

@@ -17,6 +17,7 @@ from ..core.tracer import NO_PARAMS, Tracer
 from ..errors import UnsupportedError
 from ..memory.memory import target
 from .arguments import normalize_axis, operand
+from .python_ufuncs import call_on_entries, python_function
 from .unsupported import unsupported
 
 __all__ = ["ANY_UFUNC", "UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
@@ -39,8 +40,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     if method != "__call__":
         handler = UFUNC_METHODS.get((ufunc, method))
         plain = (ufunc.nin == 2 or (ufunc.nin == 1 and method == "at")) and ufunc.nout == 1 and ufunc.signature is None
-        if handler is None and plain and method in ANY_UFUNC and (ufunc in UFUNCS or ufunc in FUNCTIONS):
-            handler = UFUNC_METHODS[ufunc, method] = ANY_UFUNC[method](ufunc)
+        if handler is None and plain and method in ANY_UFUNC:
+            if ufunc in UFUNCS or ufunc in FUNCTIONS:
+                handler = UFUNC_METHODS[ufunc, method] = ANY_UFUNC[method](ufunc)
+            elif python_function(ufunc) is not None:  # of which a program may make many
+                handler = ANY_UFUNC[method](ufunc)
         if handler is None:
             raise UnsupportedError(
                 f"np.{ufunc.__name__}.{method} is not supported on tensors yet.",
@@ -92,6 +96,8 @@ def _call(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
             "leave them out; x.astype(dtype) chooses the dtype",
         )
     inputs = tuple([operand(x) for x in inputs])
+    if ufunc not in UFUNCS and (function := python_function(ufunc)) is not None:
+        return call_on_entries(function, ufunc.nout, inputs)
     if dtype is not None or casting != "same_kind":
         inputs = at_loop(ufunc, inputs, dtype, casting)
     op = UFUNCS.get(ufunc)

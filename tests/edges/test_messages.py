@@ -65,14 +65,12 @@ def test_symbols_are_no_arrays():
     assert da.grad(sympy.lambdify(x, sympy.sin(x), "numpy"))(0.5) == np.cos(0.5)
 
 
-def test_exact_arithmetic_and_iterators_name_what_to_write():
+def test_exact_arithmetic_names_what_to_write():
     with pytest.raises(ConversionError, match="exact arithmetic") as caught:
         da.grad(lambda x: statistics.mean(x))(np.ones(3))
     assert "np.mean" in caught.value.instead and "test_messages.py" in caught.value.what
-    with pytest.raises(ConversionError, match="given an array of Python objects") as caught:
-        da.grad(lambda x: sum(float(v) for v in np.nditer(x)))(np.ones(3))
-    assert "x.flat" in caught.value.instead
-    assert da.grad(lambda x: sum(v * v for v in x.flat))(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    for iterated in (lambda x: x.flat, np.nditer):
+        assert da.grad(lambda x, it=iterated: sum(float(v) ** 2 for v in it(x)))(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.plain

@@ -48,7 +48,7 @@ def suppressed(x):
 
 def everything(x):
     try:
-        return np.sum(np.frompyfunc(lambda v: v, 1, 1)(x))  # refused here
+        return np.sum(np.union1d(x, x))  # refused here
     except:  # noqa: E722
         return np.sum(x) * 0.0
 

@@ -90,9 +90,9 @@ def test_a_refused_name_says_what_why_and_what_to_write(name):
 
 
 def test_an_unknown_ufunc_is_refused_and_never_returns_the_primal():
-    double = np.frompyfunc(lambda a: 2 * a, 1, 1)
+    unknown = pytest.importorskip("scipy.special")._ufuncs._cospi
     with pytest.raises(UnsupportedError):
-        da.jvp(lambda x: double(x), (np.ones(2),), (np.ones(2),))
+        da.jvp(lambda x: unknown(x), (np.ones(2),), (np.ones(2),))
 
 
 def _tells_its_signature(f) -> bool:
