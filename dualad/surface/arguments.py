@@ -48,7 +48,7 @@ def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
 def numpys_own(*numpy_functions: Any, kind: str) -> None:
     """Let NumPy's own Python code be the handler: what it makes arrays of may be tensors, which are arrays to it.
 
-    Not for code that writes into new arrays, or branches on values.
+    Not for code that writes into arrays, which may be plain beside a tensor, or branches on values.
     """
     for f in numpy_functions:
         own = f._implementation

@@ -6,11 +6,12 @@ this package).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..core.aval import Array, Axis, DType, is_inexact
+from ..core.aval import Array, Axis, DType, aval_of, is_inexact
 from ..core.tracer import PLAIN
 from ..errors import UnsupportedError
 from ..memory.order import like_copy
@@ -28,6 +29,7 @@ from .arguments import (
     is_given,
     is_on,
     normalize_axes,
+    normalize_axis,
     numpys_own,
     reduced_axes,
     refuse_out,
@@ -264,7 +266,7 @@ def corrcoef(
 
 # ── differences and integrals ────────────────────────────────────────────────────────────────────────────────────
 
-numpys_own(np.diff, np.trapezoid, np.unwrap, kind="composite")
+numpys_own(np.diff, np.trapezoid, kind="composite")
 
 
 def _beside(extra, name: str, dtype: np.dtype) -> list:
@@ -354,6 +356,22 @@ def _slope(f, h, axis: int, edge_order: int):
         p, q = h[-2], h[-1]
         last = q / (p * (p + q)) * at(-3) - (q + p) / (p * q) * at(-2) + (2.0 * q + p) / (q * (p + q)) * at(-1)
     return np.concatenate([first, inside, last], axis).astype(f.dtype)
+
+
+@function(np.unwrap, kind="composite")
+def unwrap(p: Array, discont: Any = None, axis: Axis = -1, *, period: Any = 2 * math.pi) -> Array:
+    p = array_operand(p)
+    axis = normalize_axis(axis, p.ndim, "np.unwrap")
+    jumps = np.diff(p, axis=axis)
+    whole = jumps.dtype.kind in "iu" and aval_of(period).dtype.kind in "iu"
+    half = period // 2 if whole else period / 2
+    low = -half
+    wrapped = np.mod(jumps - low, period) + low
+    if not whole or period % 2 == 0:  # an upward jump of half a period stays upward
+        wrapped = select((wrapped == low) & (jumps > 0), half, wrapped)
+    correction = select(abs(jumps) < (half if discont is None else discont), 0, wrapped - jumps)
+    rest = p[_along(axis, slice(1, None))] + np.cumsum(correction, axis=axis)
+    return like_copy(np.concatenate([p[_along(axis, slice(None, 1))].astype(rest.dtype), rest], axis), p)
 
 
 # ── interpolation ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -52,7 +52,7 @@ def _arrays(arrays, dtype) -> list:
     return arrays
 
 
-numpys_own(np.column_stack, np.dstack, np.hstack, np.meshgrid, np.vstack, kind="composite")
+numpys_own(np.column_stack, np.dstack, np.hstack, np.vstack, kind="composite")
 
 
 @function(np.block, kind="composite")
@@ -132,6 +132,23 @@ def _unstack(x: Array, /, *, axis: int = 0) -> Array:
 
 if hasattr(np, "unstack"):  # NumPy 2.1
     function(np.unstack)(_unstack)
+
+
+# ── grids ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.meshgrid, kind="composite")
+def meshgrid(*xi: Any, copy: bool | None = True, sparse: bool = False, indexing: str = "xy") -> Array:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    n = len(xi)
+    axes = list(range(n))
+    if indexing == "xy" and n > 1:
+        axes[:2] = 1, 0
+    out = [np.reshape(operand(x), (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in zip(axes, xi, strict=True)]
+    if not sparse:
+        out = list(np.broadcast_arrays(*out))
+    return tuple([np.copy(x, "C") for x in out]) if copy else tuple(out)
 
 
 # ── padding ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -295,3 +295,34 @@ def test_float_power_of_stretched_arrays_lies_as_numpys() -> None:
 
     x = np.array([1.0, 2.5, 3.5])
     np.testing.assert_allclose(da.jit(f)(x), f(x))
+
+
+def test_settings_move_results_of_plain_arrays() -> None:
+    x = np.array([0.1, 2.5, 5.9, 0.2, 3.0])
+    for f, setting in (
+        (lambda period: np.sum(np.unwrap(x, period=period) ** 2), 3.0),
+        (lambda limit: np.sum(np.unwrap(x, period=4.0, discont=limit) ** 2), 3.0),
+        (lambda y: np.sum(np.column_stack([x, x * y]) ** 3), 0.7),
+        (lambda y: np.sum(np.tensordot(x, x * y, 1) ** 2), 0.7),
+        (lambda y: np.sum(np.meshgrid(x.reshape(-1, 1), (x * y).reshape(1, -1))[1] ** 2), 0.7),
+        (lambda y: np.sum(np.histogram2d(x, x, 2, weights=x * y)[0] ** 2), 0.7),
+    ):
+        slope = (f(setting + 1e-6) - f(setting - 1e-6)) / 2e-6
+        for transform in (da.grad, lambda f: da.jit(da.grad(f))):
+            np.testing.assert_allclose(transform(f)(setting), slope, rtol=1e-6, atol=1e-6)
+
+
+def test_arguments_keep_their_shapes() -> None:
+    def f(x):
+        column, row = x.reshape(-1, 1), x.reshape(1, -1)
+        for call in (
+            np.meshgrid,
+            lambda a, b: np.tensordot(a, b, 1),
+            lambda a, b: np.column_stack([a.T, b]),
+            np.atleast_3d,
+        ):
+            call(column, row)
+            assert column.shape == (3, 1) and row.shape == (1, 3)
+        return x
+
+    da.jvp(f, (np.arange(3.0),), (np.ones(3),))
