@@ -14,11 +14,11 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..errors import SingularMatrixError
-from .factorization import directional_shape, floating, inv, square
+from .factorization import directional_shape, floating, inv, square, transposed
 from .kinds import directional, of_matrices
 from .samples import complex_regular, regular
 
-__all__ = ["cofactors", "det", "slogdet"]
+__all__ = ["LOSS", "adjugate", "cofactors", "det", "slogdet"]
 
 # ── the adjugate and its derivatives ─────────────────────────────────────────────────────────────────────────────
 #
@@ -40,18 +40,18 @@ __all__ = ["cofactors", "det", "slogdet"]
 # number of small entries. On the circle the recursion is well-conditioned.
 
 #: the precision that the recursion may lose: condition numbers up to the (k+1)-th root of this are fine
-_LOSS = 1e6
+LOSS = 1e6
 
 
-def _adjugate(determinant, inverse, directions: list):
+def adjugate(determinant, inverse, directions: list):
     """Return adjₖ by the recursion; ``determinant`` has two axes of size one at its end."""
     if not directions:
         return determinant * inverse
     *others, last = directions
-    trace = np.trace(_adjugate(determinant, inverse, others) @ last, axis1=-2, axis2=-1)[..., None, None]
+    trace = np.trace(adjugate(determinant, inverse, others) @ last, axis1=-2, axis2=-1)[..., None, None]
     total = trace * np.eye(inverse.shape[-1])
     for i, x in enumerate(directions):
-        total = total - _adjugate(determinant, inverse, directions[:i] + directions[i + 1 :]) @ x
+        total = total - adjugate(determinant, inverse, directions[:i] + directions[i + 1 :]) @ x
     return total @ inverse
 
 
@@ -63,7 +63,7 @@ def _adjugate_of_singular(a: np.ndarray, directions: list) -> np.ndarray:
     if len(directions) < 2:
         inner = _adjugate_of_diagonal(s, *moves)
     else:
-        small = s <= s.max() / _LOSS ** (1 / (len(directions) + 1))
+        small = s <= s.max() / LOSS ** (1 / (len(directions) + 1))
         inner = _mean_over_circle(s, small, moves)
     out = np.linalg.det(u) * np.linalg.det(v) * (vh @ inner @ uh)
     return out if np.iscomplexobj(a) or any(np.iscomplexobj(x) for x in directions) else out.real
@@ -90,7 +90,7 @@ def _mean_over_circle(s: np.ndarray, small: np.ndarray, moves: list) -> np.ndarr
     nodes = np.exp(2j * np.pi * np.arange(small.sum() + 1) / (small.sum() + 1))
     moved = s + radius * nodes[:, None] * small
     inverses = np.eye(len(s)) / moved[:, None, :]
-    return _adjugate(moved.prod(-1)[:, None, None], inverses, moves).mean(0)
+    return adjugate(moved.prod(-1)[:, None, None], inverses, moves).mean(0)
 
 
 def _cofactors(a, *directions):
@@ -105,11 +105,11 @@ def _cofactors(a, *directions):
         inverse = np.linalg.inv(a)
         with np.errstate(invalid="ignore", over="ignore"):
             condition = abs(a).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1)
-            good = condition < _LOSS ** (1 / (len(directions) + 1))
+            good = condition < LOSS ** (1 / (len(directions) + 1))
             good |= ~np.isfinite(a).all((-2, -1))
     except np.linalg.LinAlgError:
         inverse, good = a, np.zeros(a.shape[:-2], bool)
-    out = _adjugate(np.linalg.det(a)[..., None, None], inverse, directions) if good.any() else np.empty(a.shape, wide)
+    out = adjugate(np.linalg.det(a)[..., None, None], inverse, directions) if good.any() else np.empty(a.shape, wide)
     for index in np.argwhere(~good):
         i = tuple(index)
         out[i] = _adjugate_of_singular(a[i], [x[i] for x in directions])
@@ -137,7 +137,7 @@ cofactors = directional(
 
 def _det_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a = primals[0]
-    return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
+    return det(a), np.sum(cofactors(a) * tangents[0], axis=(-2, -1))
 
 
 det = of_matrices(
@@ -174,7 +174,7 @@ def _slogdet_jvp(primals: Sequence, tangents: Sequence) -> tuple:
             "the logarithm of its determinant is −∞ there, and tr(A⁻¹ ∂A) does not exist",
             "use np.linalg.det(a), which has derivatives everywhere, or make the matrix regular (a + 1e-9 * np.eye(n))",
         ) from None
-    t = np.einsum("...ij,...ji->...", inverse, tangents[0])
+    t = np.sum(transposed(inverse) * tangents[0], axis=(-2, -1))
     if t.dtype.kind != "c":
         return (sign, log), (None, t)
     return (sign, log), (sign * 1j * np.imag(t), np.real(t))

@@ -51,8 +51,6 @@ def _cases():
 
 #: who says which equations become machine code
 WRITERS = {"registers": groups.is_known, "loops": passes.is_known, "stacks": stacks.is_known}
-#: in registers in the bodies of loops alone (`test_systems.py`)
-IN_LOOPS = ("inv", "solve")
 X, LONG, TRUTHS = np.linspace(0.1, 0.9, 8), np.linspace(0.1, 0.9, 4096), np.arange(4096).reshape(512, 8) % 3 == 0
 #: calls that the samples of operators have none of: truth values, long axes, sums of many products
 MORE = {
@@ -101,7 +99,7 @@ def test_machine_code_is_what_the_verdict_says(op, native_backend, monkeypatch) 
 
 @pytest.mark.parametrize("name", sorted(LOWERINGS.keys() & {op.name for op in OPS.values()}))
 def test_every_way_of_a_row_is_taken(name: str) -> None:
-    known = {"registers"} if name in IN_LOOPS else set()
+    known: set[str] = set()
     for f, args in _calls(OPS[name]):
         try:
             steps = [step for step in trace(f, *args).steps if step[0] is OPS[name]]

@@ -83,8 +83,6 @@ def is_known(step: Step) -> bool:
     try:
         if _is_loop(op):
             check_loop(op, args, params, outs)
-        elif lowering_of(op).registers is Way.FACTOR:  # outside of loops LAPACK is called
-            return False
         else:
             check(op, args, params, outs)
     except (Refused, TypeError, ValueError, OverflowError, KeyError):
@@ -156,9 +154,9 @@ def _join(steps: list[Step], writes: list[Variable], program: Program, made: Eng
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
     group = Group(steps, writes, inputs)
-    loops = any([_is_loop(step.op) for step in steps])
+    dear = any([lowering_of(step.op).registers in (Way.LOOP, Way.FACTOR) for step in steps])
     worth = _CALL * len(steps) - 3 * len(writes) - len(group.reads)
     of_numbers = whole and not any([v.aval.shape for s in steps for v in s.outs])
-    if not writes or (worth < _WORTH and not loops and not of_numbers):
+    if not writes or (worth < _WORTH and not dear and not of_numbers):
         return steps
     return group.as_one(made)

@@ -81,7 +81,7 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
     if way is Way.PRODUCT:
         floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
-    return way is Way.FACTOR and has_system(avals, out)
+    return way is Way.FACTOR and has_system(name, avals, out)
 
 
 def is_indexed(step: Step) -> bool:
@@ -101,7 +101,7 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return aval_of_atom(args[0]).size // (1 if op.name in ("cumsum", "argmax", "argmin") else 4) + 8 * most
     if way is Way.PRODUCT:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
-    return weight_of_system(outs[0].aval) if way is Way.FACTOR else 2 * most
+    return weight_of_system(op.name, outs[0].aval) if way is Way.FACTOR else 2 * most
 
 
 class Registers:
@@ -189,7 +189,7 @@ class Registers:
         if way is Way.PRODUCT:
             return [self.product(args, out)]
         if way is Way.FACTOR:
-            return [solved(self, args, out)]
+            return solved(self, name, args, params, [v.aval for v in outs])
         if name == "cumsum":
             return [self.running_sum(args[0], params, out)]
         if name in ("argmax", "argmin"):

@@ -1,50 +1,84 @@
-"""Linear systems with a small matrix in the body of a loop: ``solve`` and ``inv`` by elimination, in memory.
+"""Small matrices in registers: linear systems, triangular ones, determinants, Cholesky's factor, in memory.
 
-The largest entry of a column is its pivot, as LAPACK chooses it. Where that is zero the function ends, and NumPy is
-asked instead: it raises what it raises. Not for: stacks of matrices (``stacks.py``), or systems outside of loops, which
-are calls of LAPACK.
+The largest entry of a column is its pivot, as LAPACK chooses it. Where a pivot is zero, or a matrix is not definite,
+the function ends, and NumPy is asked instead: it raises what it raises. Not for: stacks of matrices (``stacks.py``),
+or decompositions whose signs and order are a choice (eigenvectors, QR).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.aval import Aval
+from ...ops.determinant import LOSS, adjugate
+from ...program.ir import Program
+from ...transforms.trace import trace
 from .code import WIDTH, Lanes
 from .indices import copied
-from .operators import DOUBLE, LONG
+from .operators import BOOL, DOUBLE, LONG
 from .positions import OUT_OF_BOUNDS
-from .values import Values, at, store_lanes
+from .values import Values, at, gather, parts_of, places, store_lanes
 
 __all__ = ["has_system", "solved", "weight_of_system"]
 
-#: rows and columns of a matrix
-_MOST = 32
+#: rows and columns of a matrix; of one whose cofactors are moved in some directions
+_MOST, _MOVED, _DIRECTIONS = 32, 16, 2
+#: a pivot of Cholesky's is sure if it is larger than this, next to the entry it is left of
+_SURE = 1e-14
 
 
-def has_system(avals: Sequence[Aval], out: Aval) -> bool:
-    """Whether a linear system is known here: one matrix of float64, and its right-hand sides."""
+def has_system(name: str, avals: Sequence[Aval], out: Aval) -> bool:
+    """Whether an operator on a matrix is known here: one matrix of float64, and its right-hand sides."""
     matrix = avals[0].shape
+    if name == "cofactors" and (matrix[0] > _MOVED or len(avals) > min(1 + _DIRECTIONS, matrix[0])):
+        return False
     return (
-        len(matrix) == 2 and matrix[0] <= _MOST and all([a.dtype == DOUBLE and len(a.shape) < 3 for a in (*avals, out)])
+        len(matrix) == 2
+        and matrix[0] <= _MOST
+        and all([a.dtype == DOUBLE and len(a.shape) < 3 for a in (*avals, out)])
+        and (name in ("solve", "triangular_solve") or all([a.shape == matrix for a in avals]))
     )
 
 
-def weight_of_system(out: Aval) -> int:
-    """Return about how many instructions a linear system becomes."""
-    return 120 + out.size // 4
+def weight_of_system(name: str, out: Aval) -> int:
+    """Return about how many instructions an operator on a matrix becomes."""
+    return (360 if name == "cofactors" else 120) + out.size // 4
 
 
 class _Rows:
-    """The rows of (A | B) in memory, as vectors of eight lanes; what is behind their ends is never read."""
+    """Rows of matrices side by side in memory, in vectors of eight lanes; what is behind their ends is never read."""
 
-    def __init__(self, lowering: Any, rows: int, columns: int) -> None:
-        self.code, self.width = lowering.code, -(-columns // WIDTH) * WIDTH
+    def __init__(self, lowering: Any, parts: Sequence[Values]) -> None:
+        self.code, self.lowering, self.n = lowering.code, lowering, parts[0].aval.shape[0]
+        counts = [x.aval.size // self.n for x in parts]
+        self.width = -(-sum(counts) // WIDTH) * WIDTH
         self.b, self.vector, self.whole = [Lanes(self.code, d, w) for d, w in ((DOUBLE, 1), (DOUBLE, WIDTH), (LONG, 1))]
-        self.pointer = lowering.room(Aval((rows * self.width + WIDTH,), DOUBLE))
+        self.pointer = lowering.room(Aval((self.n * self.width + WIDTH,), DOUBLE))
+        pointers = [lowering.room(Aval((x.aval.size + WIDTH,), DOUBLE)) for x in parts]
+        for x, pointer in zip(parts, pointers, strict=True):
+            copied(self.code, x, pointer)
+        with self.code.each("0", self.n) as i:  # in order: the end of a row is written over the next one's beginning
+            first = 0
+            for pointer, count in zip(pointers, counts, strict=True):
+                for j in range(0, count, WIDTH):
+                    offset = self.whole.add(self.whole.mul(i, str(count)), str(j))
+                    store_lanes(
+                        self.vector, read(self.vector, at(self.code, pointer, DOUBLE, offset)), self.at(i, first + j)
+                    )
+                first += count
+
+    def taken(self, first: int, count: int, out: Aval) -> Values:
+        """Return columns, in memory of their own."""
+        pointer = self.lowering.room(Aval((self.n * count + WIDTH,), DOUBLE))
+        with self.code.each("0", self.n) as i:
+            for j in range(0, count, WIDTH):
+                offset = self.whole.add(self.whole.mul(i, str(count)), str(j))
+                store_lanes(self.vector, self.load(i, first + j), at(self.code, pointer, DOUBLE, offset))
+        return Values(out, pointer=pointer)
 
     def at(self, i: str, j: str | int) -> str:
         """Return the address of an entry."""
@@ -75,50 +109,117 @@ class _Rows:
         for j in range(first, self.width, WIDTH):
             store_lanes(self.vector, self.vector.div(self.load(i, j), self.vector.splat(pivot)), self.at(i, j))
 
+    def ask(self, condition: str) -> None:
+        """Ask NumPy where something holds."""
+        with self.code.when(condition):
+            self.code.effect(f"ret i32 {OUT_OF_BOUNDS}")
+
+    def eliminate(self, pivots: str = "") -> None:
+        """Make the first matrix an upper triangle, and write the pivots down, negative for an exchange of rows."""
+        code, b, whole, n = self.code, self.b, self.whole, self.n
+        with code.each("0", n) as k:
+            after = whole.add(k, "1")
+            with code.fold(after, n, 1, [(b, b.call("fabs", self[k, k])), (whole, k)]) as turn:
+                size, (most, place) = b.call("fabs", self[turn.counter, k]), turn.carried
+                more = b.compare("ogt", size, most)
+                turn.next = [b.select(more, size, most), whole.select(more, turn.counter, place)]
+            self.ask(b.compare("oeq", most, 0.0))
+            with code.each(after, n) as i, code.when(whole.compare("eq", i, place)):
+                self.exchange(i, k)
+            pivot = self[k, k]
+            if pivots:
+                store_lanes(
+                    b, b.select(whole.compare("eq", place, k), pivot, b.neg(pivot)), at(code, pivots, DOUBLE, k)
+                )
+            with code.each(after, n) as i:
+                self.subtract(b.div(self[i, k], pivot), k, i)
+
+    def substitute(self) -> None:
+        """Make an upper triangle the identity; what the other columns are then solves the system."""
+        code, whole, n = self.code, self.whole, self.n
+        first = n // WIDTH * WIDTH
+        with code.each("0", n) as up:
+            i = whole.sub(str(n - 1), up)
+            pivot = self[i, i]
+            self.ask(self.b.compare("oeq", pivot, 0.0))
+            with code.each(whole.add(i, "1"), n) as k:  # whose rows are reduced: what is left of A in them is zero
+                self.subtract(self[i, k], k, i, first)
+            self.divide(i, pivot, first)
+
 
 def read(b: Lanes, address: str) -> str:
     """Return lanes of memory that changes."""
     return b.code.new(f"load {b.type}, ptr {address}, align 8")
 
 
-def solved(lowering: Any, args: Sequence[Values], out: Aval) -> Values:
-    """Write A⁻¹ B, or A⁻¹, and return it, in memory."""
-    code, n = lowering.code, args[0].aval.shape[0]
-    columns = out.size // n
-    a = _Rows(lowering, n, n + columns)
-    b, whole = a.b, a.whole
-    parts = []
-    for x, first in ((args[0], 0), (args[1] if len(args) > 1 else Values(out, constant=np.eye(n)), n)):
-        parts.append((lowering.room(Aval((x.aval.size + WIDTH,), DOUBLE)), first, x.aval.size // n))
-        copied(code, x, parts[-1][0])
-    with code.each("0", n) as i:  # in order: the end of a row is written over the beginning of the next one
-        for pointer, first, count in parts:
-            for j in range(0, count, WIDTH):
-                offset = whole.add(whole.mul(i, str(count)), str(j))
-                store_lanes(a.vector, read(a.vector, at(code, pointer, DOUBLE, offset)), a.at(i, first + j))
+def solved(lowering: Any, name: str, args: Sequence[Values], params: dict, outs: Sequence[Aval]) -> list[Values]:
+    """Write an operator on a matrix; return its results."""
+    if name in ("det", "slogdet"):
+        return _determinant(lowering, name, args[0], outs)
+    if name == "cholesky":
+        return [_cholesky(lowering, args[0], outs[0])]
+    if name == "cofactors":
+        out, good = lowering.program(_cofactors(*args[0].aval.shape, len(args) - 1), args)
+        with lowering.code.when(Lanes(lowering.code, BOOL, 1).invert(parts_of(lowering.code, good)[0])):
+            lowering.code.effect(f"ret i32 {OUT_OF_BOUNDS}")
+        return [out]
+    if name == "triangular_solve":
+        return [_triangular(lowering, args, params["lower"], params["unit"], outs[0])]
+    n, out = args[0].aval.shape[0], outs[0]
+    a = _Rows(lowering, [args[0], args[1] if len(args) > 1 else Values(out, constant=np.eye(n))])
+    a.eliminate()
+    a.substitute()
+    return [a.taken(n, out.size // n, out)]
+
+
+def _determinant(lowering: Any, name: str, x: Values, outs: Sequence[Aval]) -> list[Values]:
+    """Write the determinant as NumPy has it: the exponential of its logarithm, with its sign."""
+    row, number = Aval((x.aval.shape[0],), DOUBLE), Aval((), DOUBLE)
+    pivots = Values(row, pointer=lowering.room(row))
+    _Rows(lowering, [x]).eliminate(pivots.pointer)
+    map_entries = lambda name, *args: lowering.elementwise(name, args, {}, args[0].aval)
+    sign = lowering.reduction("prod", map_entries("sign", pivots), {"axis": (0,)}, number)
+    log = lowering.reduction("sum", map_entries("log", map_entries("absolute", pivots)), {"axis": (0,)}, number)
+    return [sign, log] if name == "slogdet" else [map_entries("multiply", sign, map_entries("exp", log))]
+
+
+def _cholesky(lowering: Any, x: Values, out: Aval) -> Values:
+    """Write L of A = L Lᵀ: the rows of Lᵀ are those of an elimination without exchanges, by the roots of its pivots."""
+    code, n, where = lowering.code, x.aval.shape[0], places(x.aval)
+    a = _Rows(lowering, [gather(code, [x], where.T, x.aval)])  # whose upper triangle alone is read
+    diagonal = gather(code, [x], np.diagonal(where), Aval((n,), DOUBLE))
+    before = lowering.room(diagonal.aval)
+    copied(code, diagonal, before)
     with code.each("0", n) as k:
-        after = whole.add(k, "1")
-        with code.fold(after, n, 1, [(b, b.call("fabs", a[k, k])), (whole, k)]) as turn:
-            size, (most, place) = b.call("fabs", a[turn.counter, k]), turn.carried
-            more = b.compare("ogt", size, most)
-            turn.next = [b.select(more, size, most), whole.select(more, turn.counter, place)]
-        with code.when(b.compare("oeq", most, 0.0)):
-            code.effect(f"ret i32 {OUT_OF_BOUNDS}")
-        with code.each(after, n) as i, code.when(whole.compare("eq", i, place)):
-            a.exchange(i, k)
-        pivot = a[k, k]
-        with code.each(after, n) as i:
-            a.subtract(b.div(a[i, k], pivot), k, i)
-    first = n // WIDTH * WIDTH
-    with code.each("0", n) as up:
-        i = whole.sub(str(n - 1), up)
-        pivot = a[i, i]
-        with code.each(whole.add(i, "1"), n) as k:  # whose rows are reduced: what is left of A in them is zero
-            a.subtract(a[i, k], k, i, first)
-        a.divide(i, pivot, first)
-    pointer = parts[1][0]
-    with code.each("0", n) as i:
-        for j in range(0, columns, WIDTH):
-            offset = whole.add(whole.mul(i, str(columns)), str(j))
-            store_lanes(a.vector, a.load(i, n + j), at(code, pointer, DOUBLE, offset))
-    return Values(out, pointer=pointer)
+        pivot, entry = a[k, k], code.new(f"load double, ptr {at(code, before, DOUBLE, k)}, align 8")
+        a.ask(a.b.invert(a.b.compare("ogt", pivot, a.b.mul(a.b.call("fabs", entry), _SURE))))
+        with code.each(a.whole.add(k, "1"), n) as i:
+            a.subtract(a.b.div(a[k, i], pivot), k, i)
+        a.divide(k, a.b.call("sqrt", pivot), 0)
+    return gather(code, [a.taken(0, n, out)], np.where(np.tri(n, dtype=bool), where.T, -1), out)
+
+
+def _triangular(lowering: Any, args: Sequence[Values], lower: bool, unit: bool, out: Aval) -> Values:
+    """Write the solution of a triangular system; a lower triangle is an upper one from the other end."""
+    (x, b), code, n = args, lowering.code, out.shape[0]
+    order = np.arange(n)[:: -1 if lower else 1]
+    where = np.where(np.tri(n, dtype=bool).T, places(x.aval)[np.ix_(order, order)], -1)
+    one = Values(Aval((), DOUBLE), constant=np.ones(()))
+    triangle = gather(code, [x, one], np.where(np.eye(n, dtype=bool) & unit, x.aval.size, where), x.aval)
+    turned = lambda v: gather(code, [v], places(v.aval)[order], v.aval)
+    a = _Rows(lowering, [triangle, turned(b)])
+    a.substitute()
+    return turned(a.taken(n, out.size // n, out))
+
+
+@functools.cache
+def _cofactors(n: int, _: int, directions: int) -> Program:
+    """Return a program for cofactors by the inverse, and whether the matrix is far enough from singular ones."""
+
+    def cofactors(a, *directions):
+        inverse = np.linalg.inv(a)
+        norm = lambda x: np.max(np.sum(abs(x), axis=0))
+        out = adjugate(np.linalg.det(a), inverse, list(directions))
+        return np.transpose(out), norm(a) * norm(inverse) < LOSS ** (1 / (len(directions) + 1))
+
+    return trace(cofactors, *[np.ones((n, n))] * (1 + directions))

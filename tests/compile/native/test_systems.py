@@ -1,4 +1,4 @@
-"""Linear systems in the bodies of compiled loops: against NumPy, with its errors, to second derivatives.
+"""Small matrices in compiled programs and their loops: against NumPy, with its errors, to second derivatives.
 
 Not for: stacks of matrices (`test_stacks.py`).
 """
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.scipy.linalg import solve_triangular
 
 pytest.importorskip("llvmlite", reason="linear systems are machine code where llvmlite is installed")
 
@@ -106,3 +107,69 @@ def test_other_types_are_left_to_numpy(dtype: Any) -> None:
     out = da.jit(f)(a, b)
     assert out.dtype == dtype
     np.testing.assert_allclose(out, f(a, b), rtol=1e-5)
+
+
+def _definite(a: Any) -> Any:
+    return a @ a.T + np.eye(len(a))
+
+
+MATRICES: dict[str, Callable] = {
+    "det": np.linalg.det,
+    "slogdet": lambda a: np.sum(np.array([*np.linalg.slogdet(a)])),
+    "cholesky": lambda a: np.sum(np.linalg.cholesky(_definite(a)) * np.cos(a)),
+    "lower": lambda a: np.sum(solve_triangular(a, np.cos(a), lower=True) ** 2),
+    "upper": lambda a: np.sum(solve_triangular(a, a[0]) ** 2),
+    "unit": lambda a: np.sum(solve_triangular(0.1 * a, a[0], lower=True, unit_diagonal=True) ** 2),
+}
+
+
+def _looped(f: Callable) -> Callable:
+    def run(a: Any) -> Any:
+        turn = lambda c, _: ((s := f(c)), c + 0.01 * np.tanh(s) * np.cos(c))[::-1]
+        return np.sum(da.scan(turn, a, None, length=3)[1])
+
+    return run
+
+
+@pytest.mark.parametrize(("n", "looped"), [(1, False), (3, False), (12, False), (3, True), (9, True)])
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrices_have_numpys_values_and_derivatives(name: str, n: int, looped: bool) -> None:
+    f, rng = (_looped if looped else lambda f: f)(MATRICES[name]), np.random.default_rng(n)
+    a = (rng.normal(size=(n, n)) + 3 * np.eye(n))[:, rng.permutation(n) if name in ("det", "slogdet") else slice(None)]
+    fast = da.jit(f)
+    assert not fast.explain(a).partition("left to NumPy and Python:")[2]
+    np.testing.assert_allclose(fast(a), f(a), rtol=1e-9)
+    gradient = da.grad(f)(a)
+    np.testing.assert_allclose(da.jit(da.grad(f))(a), gradient, rtol=1e-8, atol=1e-9 * np.max(abs(gradient)))
+    if n == 3 and not looped:
+        hessian = da.hessian(f)(a)
+        np.testing.assert_allclose(da.jit(da.hessian(f))(a), hessian, rtol=1e-8, atol=1e-9 * np.max(abs(hessian)))
+
+
+def test_singular_matrices_have_determinants_with_derivatives() -> None:
+    a = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
+    for x in (a, np.zeros((3, 3)), np.diag([1.0, 1e-9, 1.0])):
+        cofactors = np.array([np.cross(x[1], x[2]), np.cross(x[2], x[0]), np.cross(x[0], x[1])])
+        np.testing.assert_allclose(da.jit(np.linalg.det)(x), np.linalg.det(x), atol=1e-15)
+        np.testing.assert_allclose(da.jit(da.grad(np.linalg.det))(x), cofactors, atol=1e-14)
+    assert da.jit(np.linalg.slogdet)(np.zeros((2, 2))) == np.linalg.slogdet(np.zeros((2, 2)))
+
+
+def test_matrices_that_have_no_factor_raise_as_numpy_does() -> None:
+    root, lower = da.jit(np.linalg.cholesky), da.jit(lambda a: solve_triangular(a, a[0], lower=True))
+    for f in (root, lower):
+        f(np.eye(3))
+        with pytest.raises(np.linalg.LinAlgError):
+            f(np.diag([1.0, 0.0, 1.0]))
+    for bad in (np.diag([1.0, -1e-30]), np.array([[1.0, 5.0], [1.0, 1.0]])):
+        with pytest.raises(np.linalg.LinAlgError):
+            da.jit(np.linalg.cholesky)(bad)
+
+
+def test_the_other_triangle_is_not_read() -> None:
+    a = np.where(np.tri(5, dtype=bool), np.tri(5) + np.eye(5), np.nan)
+    np.testing.assert_allclose(
+        da.jit(lambda a: solve_triangular(a, np.ones(5), lower=True))(a), np.linalg.solve(np.nan_to_num(a), np.ones(5))
+    )
+    definite = np.where(np.tri(5, dtype=bool), 0.1 * np.ones((5, 5)) + np.eye(5), np.nan)
+    np.testing.assert_array_equal(np.linalg.cholesky(definite) > 0, da.jit(np.linalg.cholesky)(definite) > 0)
