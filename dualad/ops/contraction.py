@@ -222,6 +222,75 @@ def _worth_optimizing(labels: list[str], shapes) -> bool:
     return len(labels) > 1 and math.prod(_sizes(labels, shapes).values()) > 20_000
 
 
+#: products that are worth being handed to BLAS: fewer are quicker in NumPy's one loop over all of them
+_FOR_BLAS = 2000
+
+
+def _contract(*operands, subscripts: str, optimize):
+    """Contract two arrays at a time, by matrix products, which ``np.einsum`` searches for at each call or never."""
+    operands = [np.asarray(x) for x in operands]
+    if len(operands) < 2 or type(optimize) is tuple or not all([x.dtype.kind in "fc" for x in operands]):
+        return np.einsum(subscripts, *operands, optimize=optimize)
+    steps = _by_pairs(subscripts, *[x.shape for x in operands])
+    if not steps:
+        return np.einsum(subscripts, *operands)
+    left = operands
+    for places, part, moves in steps:
+        taken = [left.pop(i) for i in places]
+        left.append(np.einsum(part, *taken) if moves is None else _matrix_product(*taken, *moves))
+    return left[0]
+
+
+def _matrix_product(x, y, x_axes, x_shape, y_axes, y_shape, shape, order):
+    out = np.matmul(x.transpose(x_axes).reshape(x_shape), y.transpose(y_axes).reshape(y_shape)).reshape(shape)
+    return np.ascontiguousarray(out.transpose(order))
+
+
+@functools.lru_cache(4096)
+def _by_pairs(subscripts: str, *shapes) -> list[tuple]:
+    """Return contractions of two arrays, by their places, whose results come last, and moves to a matrix product.
+
+    There are none where all of it is so little that one loop is quicker.
+    """
+    labels, output = _split(subscripts)
+    if math.prod(_sizes(labels, shapes).values()) < _FOR_BLAS:
+        return []
+    path = [tuple(range(len(labels)))]
+    if len(labels) > 2:
+        path = np.einsum_path(subscripts, *[np.broadcast_to(0.0, s) for s in shapes], optimize="greedy")[0][1:]
+    steps, left = [], list(zip(labels, shapes, strict=True))
+    for some in path:
+        places = sorted(some, reverse=True)
+        taken = [left.pop(i) for i in places]
+        wanted = set(output).union(*[letters for letters, _ in left])
+        kept = "".join([a for a in dict.fromkeys("".join([t[0] for t in taken])) if a in wanted]) if left else output
+        part = f"{','.join([t[0] for t in taken])}->{kept}"
+        sizes = _sizes(*zip(*taken, strict=True))
+        steps.append((places, part, _moves(part, *[t[1] for t in taken]) if len(taken) == 2 else None))
+        left.append((kept, tuple([sizes[a] for a in kept])))
+    return steps
+
+
+def _moves(subscripts: str, *shapes) -> tuple | None:
+    """Return the moves that make two arrays matrices, or stacks of them, whose product is the contraction."""
+    (a, b), output = _split(subscripts)
+    sizes, both = _sizes([a, b], shapes), [c for c in a if c in b]
+    stack, summed = [c for c in output if c in both], [c for c in both if c not in output]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+    plain = len(set(a)) == len(a) and len(set(b)) == len(b) and {*rows, *columns} <= set(output)
+    if not plain or not summed or not (rows or columns) or [tuple([sizes[c] for c in x]) for x in (a, b)] != [*shapes]:
+        return None
+    count = lambda letters: math.prod([sizes[c] for c in letters])
+    size = lambda *groups: (*[sizes[c] for c in stack], *map(count, groups))
+    axes = lambda x, letters: tuple([x.index(c) for c in letters])
+    made = [*stack, *rows, *columns]
+    return (
+        axes(a, [*stack, *rows, *summed]), size(rows, summed),
+        axes(b, [*stack, *summed, *columns]), size(summed, columns),
+        tuple([sizes[c] for c in made]), axes(made, output),
+    )  # fmt: skip
+
+
 def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
     inputs, output = _split(subscripts)
     sizes = _sizes(inputs, [a.shape for a in avals])
@@ -294,7 +363,7 @@ def _einsum_strong(*operands, subscripts: str, optimize):
     if is_finite(ct) or ct.dtype.kind == "c":
         if len(factors) == 1 and _is_plain_product(subscripts) and ct.shape[-1] == factors[0].shape[0]:
             return np.tensordot(ct, factors[0], 1)  # which needs no transposes, of einsum's as many as three
-        return np.einsum(subscripts, *operands, optimize=optimize)
+        return _contract(*operands, subscripts=subscripts, optimize=optimize)
     count = lambda c, given: np.einsum(subscripts, c.astype(ct.dtype), *given, optimize=optimize)
     known, signs = np.isfinite(ct), [np.sign(a) for a in factors]
     sign = np.where(known | np.isnan(ct), 0, np.sign(ct))
@@ -374,7 +443,7 @@ einsum_strong = bilinear(
 
 einsum = Primitive(
     "einsum",
-    impl=lambda *operands, subscripts, optimize: np.einsum(subscripts, *operands, optimize=optimize),
+    impl=_contract,
     abstract_eval=_einsum_shape,
     jvp=_einsum_jvp,
     linear_in=(-1,),

@@ -31,3 +31,19 @@ def test_tangents_of_products_that_go_to_both_infinities() -> None:
     tx, ty = np.array([-np.inf, -2.0]), np.array([-np.inf, 1.0])
     with np.errstate(all="ignore"):
         assert np.isnan(da.jvp(lambda x, y: x @ y, (x, y), (tx, ty))[1])
+
+
+def test_contractions_by_matrix_products_are_numpys() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        terms = ["".join(rng.choice(list("abcde"), rng.integers(0, 4), replace=rng.random() < 0.1)) for _ in range(3)]
+        terms = terms[: rng.integers(2, 4)]
+        output = "".join([c for c in rng.permutation(sorted(set("".join(terms)))) if rng.random() < 0.5])
+        sizes = dict(zip("abcde", rng.integers(2, 16, 5), strict=True)) | {"e": rng.integers(0, 3)}
+        shapes = [[1 if rng.random() < 0.05 and t.count(c) == 1 else sizes[c] for c in t] for t in terms]
+        operands = [np.array(rng.normal(size=shape), order=rng.choice(["C", "F"])) for shape in shapes]
+        subscripts = f"{','.join(terms)}->{output}"
+        expected = np.einsum(subscripts, *operands)
+        found = OPS["einsum"].impl(*operands, subscripts=subscripts, optimize=bool(rng.integers(2)))
+        assert np.shape(found) == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
