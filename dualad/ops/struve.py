@@ -100,11 +100,11 @@ def _by_integral(ring: Polynomials, v, x, first):
 
 
 def _of_small_order(ring: Polynomials, v, x):
-    """Return L for |ν| < 0.4, by nodes t in [0, ½], and 1 − t = e⁻ʷ/2 beyond."""
+    """Return L for |ν| < 0.1, by nodes t in [0, ½], and 1 − t = e⁻ʷ/2 beyond."""
     half, p = np.log(0.5 * x)[:, None], (v - 0.5)[:, None]
     parts, nodes = {k: np.zeros_like(v) for k in ring.exponents}, _NODES[:, 0]
     near, far = np.minimum(0.5, _DEPTH / x)[:, None], _DEPTH / (p + 1)
-    for low, high in ((0.0, 0.2), (0.2, 1.0)):
+    for low, high in ((0.0, 0.06), (0.06, 0.3), (0.3, 1.0)):
         for step, t, rest in (
             ((high - low) * near, near * (low + (high - low) * nodes), None),
             (far * (high - low), None, 0.5 * np.exp(-far * (low + (high - low) * nodes))),
@@ -129,8 +129,7 @@ def _struve_order(v, x, *, order: int, modified: bool):
         first = np.maximum(np.ceil(-v - 0.5), 0.0)
         value, size = _by_series(ring, v, x, first, 1 if modified else -1)
         bad = lost_digits(value, size)
-        if modified:
-            bad = bad[(np.abs(v[bad]) < 0.4) & (x[bad] > 1)]
+        bad = bad[(np.abs(v[bad]) < 0.1) & (x[bad] > 1) if modified else x[bad] > 4]  # elsewhere it is near a zero
         if bad.size:
             args = (v[bad], x[bad]) if modified else (v[bad], x[bad], first[bad])
             for k, t in (_of_small_order if modified else _by_integral)(ring, *args).items():

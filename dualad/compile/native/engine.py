@@ -12,6 +12,7 @@ import ctypes
 import ctypes.util
 import functools
 import importlib
+import math
 import os
 import platform
 import re
@@ -322,6 +323,8 @@ def maths_text(kernel: str, width: int) -> str:
             result = _with_far(code, b, kernel, arguments[0], result)
     else:
         result = by_lanes(b, function[0], arguments)
+        if kernel == "gammaln":  # SciPy's is -inf there, and C's is inf
+            result = b.select(b.compare("oeq", arguments[0], -math.inf), -math.inf, result)
     given = ", ".join([f"{b.type} {a}" for a in arguments])
     return code.function(f"{b.type} @m_{kernel}_{width}({given})", f"{b.type} {result}")
 

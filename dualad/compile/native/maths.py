@@ -42,6 +42,16 @@ _ERFCX = [0.17900115118138996, -0.3262335600430372, 0.2456038017123309, -0.15011
           -0.02439249931879396, 0.004269136333016577, 0.0007077464436100515, -0.000597061951641291,
           4.5255202087917296e-05, 6.405655833037744e-05, -1.2859373872800711e-05, -7.977580565974181e-06,
           2.1127017373927268e-06, 1.2457851697989315e-06, -2.699900671050227e-07, -2.0413420734917862e-07]  # fmt: skip
+#: digamma(x) / (x − r) in x − 3/2 for 1 ≤ x ≤ 2, where r is its zero
+_DIGAMMA_ROOT, _DIGAMMA_ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
+_DIGAMMA = [0.951055876031833, -0.4236274212814605, 0.2405424842407742, -0.14840492305390884, 0.09498872445494122,
+            -0.061922133273064534, 0.04076083381242074, -0.02697579675613825, 0.0179072524394512, -0.011908218001568644,
+            0.007926944646403797, -0.005279964873257405, 0.003519006401502276, -0.002345267632540769,
+            0.0015566317474486838, -0.0010376374098418604, 0.0007233266279287554, -0.0004821990530566789,
+            0.0002272331660987376, -0.00015148586836773365, 0.00025968482126430747,
+            -0.00017312261802727394]  # fmt: skip
+#: Bernoulli's numbers B₂ₖ/2k, of digamma's asymptotic series
+_DIGAMMA_TAIL = [1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160]
 
 
 def _polynomial(b: Lanes, coefficients: Sequence[float], x: str) -> str:
@@ -188,6 +198,42 @@ def logistic(b: Lanes, x: str) -> str:
     return b.div(b.select(b.compare("olt", x, 0.0), t, 1.0), b.add(t, 1.0))
 
 
+def psi(b: Lanes, x: str) -> str:
+    """Digamma: from −1 to 4 by its zero, moved to [1, 2]; asymptotic from 10 on, moved there; left of −1 mirrored.
+
+    There it is within 4 units of the larger of its two parts, near whose sums' zeros digits cancel.
+    """
+    left = b.compare("olt", x, 0.0)
+    w = b.select(left, b.sub(1.0, x), x)
+    one, two = b.sub(w, 1.0), b.sub(w, 2.0)
+    inner, over, under = b.add(w, 1.0), b.constant(-1.0), w
+    for bound, moved, above, beneath in ((1.0, w, 0.0, 1.0), (2.0, one, 1.0, one), (3.0, two, 1.0, two)):
+        past = b.compare("ogt", w, bound)
+        inner, over, under = b.select(past, moved, inner), b.select(past, above, over), b.select(past, beneath, under)
+    right = b.add(x, 1.0)
+    inside = b.both(left, b.compare("ogt", x, -1.0))  # ψ(x + 2) − 1/x − 1/(x + 1)
+    inner, over = b.select(inside, b.add(x, 2.0), inner), b.select(inside, b.neg(b.add(x, right)), over)
+    under = b.select(inside, b.mul(x, right), under)
+    twice = b.select(past, b.div(1.0, one), 0.0)
+    t = b.sub(inner, 1.5)
+    p = b.fma(t, _polynomial(b, _DIGAMMA[1:], t), _DIGAMMA[0])
+    near = b.fma(b.sub(inner, _DIGAMMA_ROOT), p, b.div(over, under))
+    near = b.add(near, b.fma(p, -_DIGAMMA_ROOT_LOW, twice))
+    small = b.compare("olt", w, 10.0)
+    y = b.select(small, b.add(w, 8.0), w)
+    r = b.div(1.0, y)
+    z = b.mul(r, r)
+    far = b.sub(b.sub(log(b, y), b.mul(r, 0.5)), b.mul(z, _polynomial(b, _DIGAMMA_TAIL, z)))
+    pairs = [b.div(b.add(b.add(w, w), 7.0), b.mul(b.add(w, float(k)), b.add(w, 7.0 - k))) for k in range(4)]
+    steps = b.add(b.add(pairs[3], pairs[2]), b.add(pairs[1], pairs[0]))
+    out = b.select(b.compare("olt", w, 4.0), near, b.select(small, b.sub(far, steps), far))
+    turn = b.mul(b.sub(x, b.call("rint", x)), math.pi)
+    mirrored = b.sub(out, b.div(b.mul(cos(b, turn), math.pi), sin(b, turn)))
+    mirrored = b.select(b.compare("oeq", turn, 0.0), math.nan, mirrored)
+    out = b.select(b.compare("ole", x, -1.0), mirrored, out)
+    return b.select(b.compare("oeq", x, 0.0), b.div(-1.0, x), out)
+
+
 def logaddexp(b: Lanes, x: str, y: str) -> str:
     """Of equal numbers, infinite ones too, it is x + log 2; else what the smaller one adds to the larger."""
     gap = b.sub(x, y)
@@ -211,12 +257,12 @@ _LIBRARY: dict[str, tuple[str, int]] = {
     "arccos": ("acos", 1), "arccosh": ("acosh", 1), "arcsin": ("asin", 1), "arcsinh": ("asinh", 1),
     "arctan": ("atan", 1), "arctan2": ("atan2", 2), "arctanh": ("atanh", 1), "cbrt": ("cbrt", 1), "cosh": ("cosh", 1),
     "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
-    "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1),
+    "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1), "gammaln": ("lgamma", 1),
 }  # fmt: skip
 
 KERNELS: dict[str, Callable[[Lanes, str], str]] = {
     "exp": exp, "expm1": expm1, "tanh": tanh, "log": log, "log1p": log1p, "sin": sin, "cos": cos, "erf": erf,
-    "logistic": logistic, "expit": logistic,
+    "logistic": logistic, "expit": logistic, "psi": psi,
 }  # fmt: skip
 KERNELS_OF_TWO: dict[str, Callable[[Lanes, str, str], str]] = {
     "logaddexp": logaddexp, "xlogy": _times_log(log), "xlog1py": _times_log(log1p),

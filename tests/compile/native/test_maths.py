@@ -29,6 +29,7 @@ RANGES = {
     "erf": [(-6.2, 6.2), (-1.0, 1.0), (1.0, 6.0)],
     "logistic": [(-745.0, 745.0), (-40.0, 40.0), (-1.0, 1.0)],
     "expit": [(-745.0, 745.0), (-40.0, 40.0), (-1.0, 1.0)],
+    "psi": [(-1.0, -0.7), (-0.3, 0.0), (0.0, 1.0), (1.0, 2.0), (1.4616, 1.4617), (2.0, 4.0), (4.0, 12.0), (10.0, 1e4)],
 }
 
 
@@ -36,9 +37,14 @@ def _logistic(x):
     return 1 / (1 + mpmath.exp(-x))
 
 
+def _digamma(x):
+    """SciPy's, but for the number beside −1, of which it gives the half."""
+    return [float(mpmath.digamma(v)) if -1 < v < -0.9 else scipy.special.psi(v) for v in x]
+
+
 #: the true values of those that mpmath has no name for, and the functions of SciPy of those that have another there
-TRUE = {"logistic": _logistic, "expit": _logistic}
-SCIPYS = {"logistic": scipy.special.expit}
+TRUE = {"logistic": _logistic, "expit": _logistic, "psi": mpmath.digamma}
+SCIPYS = {"logistic": scipy.special.expit, "psi": _digamma}
 SPECIAL = [
     0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, -1e-310, 2.3e-308, 1e-300, 1e300, -1e300,
     np.finfo(float).max, np.finfo(float).min, 1.0, -1.0, 709.78, 709.79, -745.1, -745.2, -708.5, 710.0, FAR, FAR + 1,
@@ -103,7 +109,7 @@ def points(name: str, count: int):
     rng = np.random.default_rng(7)
     for low, high in RANGES[name]:
         yield rng.uniform(low, high, count)
-    signs = 1.0 if name == "log" else rng.choice([-1.0, 1.0], count)
+    signs = 1.0 if name in ("log", "psi") else rng.choice([-1.0, 1.0], count)
     yield signs * 10.0 ** rng.uniform(-300, 2 if name != "log1p" else -0.5, count)
 
 
@@ -122,7 +128,8 @@ def test_special_values_are_numpys(name: str) -> None:
         expected = expected(x)
     found = compiled(name, 8)(x)[: len(x)]
     np.testing.assert_allclose(found, expected, rtol=9e-16, atol=5e-324)
-    assert np.array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
+    zero = np.asarray(expected) == 0
+    assert np.array_equal(np.signbit(found)[zero], np.signbit(expected)[zero])
 
 
 #: the true values of functions of two numbers, and the parts whose size the rounding is measured by
