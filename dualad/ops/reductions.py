@@ -26,7 +26,6 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
-    "count_nonzero",
     "max",
     "min",
     "nanargmax",
@@ -208,27 +207,20 @@ nanmin = _extremum("nanmin", np.nanmin)
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _question(name: str, impl, dtype) -> Primitive:
-    """Declare a reduction whose result has no derivative."""
+def _question(name: str, impl) -> Primitive:
+    """Declare a reduction to truth values."""
     return _reduction(
         name,
         impl=impl,
-        dtype=lambda _: np.dtype(dtype),
+        dtype=lambda _: np.dtype(bool),
         jvp=None,
         samples=[*_REDUCED, *_EMPTY],
         kind="predicate",
     )
 
 
-def _count_nonzero(x, *, axis, keepdims=False):
-    if type(x) in PLAIN:
-        return np.count_nonzero(x, axis=axis, keepdims=keepdims)
-    return np.sum(x != 0, axis=axis, keepdims=keepdims) if axis else (x != 0).astype(np.intp)
-
-
-all = _question("all", np.all, bool)
-any = _question("any", np.any, bool)
-count_nonzero = _question("count_nonzero", _count_nonzero, np.intp)
+all = _question("all", np.all)
+any = _question("any", np.any)
 
 
 def _position_shape(x, *, axis):

@@ -12,13 +12,12 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes
 from ..core.primitive import Primitive
-from .indexing import ARRAY, index
-from .kinds import along_axis, in_lanes, linear, unbroadcast
+from .kinds import along_axis, linear, unbroadcast
 from .samples import complex_plane, integers
 from .scans import equal_or_both_nan, shift
 
 __all__ = [
-    "argpartition", "argsort", "average_groups", "bincount", "lexsort", "order_statistics", "partition", "permute",
+    "argpartition", "argsort", "average_groups", "lexsort", "order_statistics", "partition", "permute",
     "searchsorted", "sort",
 ]  # fmt: skip
 
@@ -206,29 +205,5 @@ searchsorted = Primitive(
         (np.array([0.0, 1.0]), (), {"side": "left"}),
     ],
     kind="predicate",
-    blocks="one",
-)
-
-
-def _bincount_batch(size: int, values: Sequence, mapped: Sequence[bool], *, length) -> Array:
-    """Give each lane bins of its own, so that all lanes are counted in one call."""
-    weights, bins = in_lanes(values, mapped, size)
-    bins = bins + length * np.arange(size).reshape(size, 1)
-    return bincount(weights.reshape(-1), bins.reshape(-1), length=size * length).reshape(size, length)
-
-
-# yₖ = Σ {wᵢ : binᵢ = k}, in double precision as np.bincount; backwards every weight gets its bin's cotangent.
-bincount = linear(
-    "bincount",
-    impl=lambda w, bins, *, length: np.bincount(bins, w, length).astype(float, copy=False),
-    abstract_eval=lambda w, bins, *, length: Aval((length,), np.dtype(float)),
-    transpose=lambda ct, w, bins, *, length: (index(ct, bins, template=(ARRAY,)).astype(w.dtype), None),
-    batch=_bincount_batch,
-    samples=[
-        ((4,), np.array([0, 2, 2, 1]), {"length": 4}),
-        ((0,), np.zeros(0, int), {"length": 2}),
-        ((1,), np.array([0]), {"length": 1}),
-    ],
-    collects=True,
     blocks="one",
 )

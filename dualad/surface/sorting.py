@@ -18,7 +18,7 @@ from ..memory.order import like_copy
 from ..ops import scans
 from ..ops import sorting as ops
 from ..ops.choice import where
-from ..ops.indexing import ARRAY, index
+from ..ops.indexing import ARRAY, index, index_add
 from ..ops.shaping import stop_gradient
 from .arguments import array_operand, function, is_on, normalize_axis, operand, refuse_out
 from .ufuncs import UFUNC_METHODS, loop_dtypes
@@ -287,4 +287,5 @@ def bincount(x: Array, /, weights: Array = None, minlength: int = 0) -> Array:
         raise TypeError("np.bincount: Cannot cast weights of a complex dtype to float64")
     if x.size and x.min() < 0:
         raise ValueError("'list' argument must have no negative elements")
-    return ops.bincount(weights, x, length=max(int(x.max()) + 1 if x.size else 0, int(minlength)))
+    length = max(int(x.max()) + 1 if x.size else 0, int(minlength))
+    return index_add(weights.astype(float, copy=False), x, template=(ARRAY,), shape=(length,))
