@@ -4,6 +4,8 @@
     ivp_tangent(ẏ₀, *θ̇, t₀, times, y₀, *θ)            ẏ at the times, for times that stay: linear in ẏ₀ and θ̇
     ivp_adjoint(ȳ, t₀, times, y₀, *θ)                 cotangents of y₀ and θ: the transpose of that
 
+Tangents and cotangents have a leading axis of lanes.
+
 The derivative is that of the exact solution, to the solver's tolerance. A tangent is a part of the solution of the
 variational equation, which is a problem again, so every order follows; the derivative of the adjoint is the symmetric
 second derivative of a pairing. Not for: numbers (``problem.py``, ``adjoint.py``), SciPy's names
@@ -33,9 +35,8 @@ from ...ops.kinds import known_value, repeat_lanes
 from ...rules.calls import push_moving
 from ...rules.linear_call import LinearCall, linear
 from ...vjp_via_transpose import vjp
-from ...vmap import vmap
 from .adjoint import walk_back
-from .functions import has_lanes
+from .functions import has_lanes, over_lanes
 from .native import is_machine_code, is_solvable, rows_at, run_native
 from .problem import Problem, Settings, in_order
 from .steps import walk_back_steps
@@ -64,8 +65,8 @@ def _ivp_jvp(primals, tangents, *, call):
     total = None
     if dy0 is not None or any(moving):
         vectors = [zeros(aval_of(y0)) if dy0 is None else dy0, *[d for d in directions if d is not None]]
-        params = {"call": call, "moving": moving, "lanes": None}
-        total = bind(ivp_tangent, (*vectors, t0, times, y0, *parameters), params)
+        params = {"call": call, "moving": moving}
+        total = bind(ivp_tangent, (*[v[None] for v in vectors], t0, times, y0, *parameters), params)[0]
     if dtimes is not None and np.shape(times)[0]:
         slide = call.slopes(times, y, parameters) * np.reshape(dtimes, (-1, 1))
         total = slide if total is None else total + slide
@@ -97,51 +98,45 @@ def _split(args: Sequence, moving: Sequence[bool]) -> tuple[list, list]:
     return list(args[:cut]), list(args[cut:])
 
 
-def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool], lanes: int | None) -> Any:
-    """Return a factor per lane that makes tangents as large as what they move, in the unit of each."""
+def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool]) -> Any:
+    """Return a factor per lane that makes tangents as large as what they move, if all of it is known."""
     primals = [point[2], *[p for p, m in zip(point[3:], moving, strict=True) if m]]
-    if has_lanes(*vectors, *primals):
-        return 1.0
-    pairs = [(known_value(v), known_value(p)) for v, p in zip(vectors, primals, strict=True)]
-    if any([v is None or p is None for v, p in pairs]):
-        return 1.0
-    return _factors(pairs, lanes)
+    known = [] if has_lanes(*vectors, *primals) else [known_value(x) for x in (*vectors, *primals)]
+    if not known or any([x is None for x in known]):
+        return None
+    return _factors(known[: len(vectors)], known[len(vectors) :])
 
 
-def _factors(pairs: Sequence[tuple], lanes: int | None) -> Any:
-    largest = np.zeros(lanes or 1)
-    for v, p in pairs:
+def _factors(vectors: Sequence, primals: Sequence) -> Any:
+    lanes = np.shape(vectors[0])[0]
+    largest = np.zeros(lanes)
+    for v, p in zip(vectors, primals, strict=True):
         size = abs(p)
         most = np.max(size, initial=0.0)
         size = np.where(size > 0, size, np.where(most > 0, most, 1.0))
-        ratios = abs(np.reshape(v, (lanes or 1, -1))) / np.reshape(size, (-1,))
+        ratios = abs(np.reshape(v, (lanes, -1))) / np.reshape(size, (-1,))
         largest = np.maximum(largest, np.max(ratios, 1, initial=0.0))
-    largest = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
-    return largest[0] if lanes is None else largest
+    return np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
 
 
-def _move(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...], lanes: int | None) -> Any:
+def _move(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...]) -> Any:
     """Return the tangents, as a part of the solution of the variational equation."""
     t0, times, *_ = point
     solve = lambda problem, *start: bind(ivp, (t0, _furthest(t0, times), times, *start), {"call": problem})
-    return _move_by(solve, _sizes(vectors, point, moving, lanes), vectors, point, call, moving, lanes)
+    return _move_by(solve, _sizes(vectors, point, moving), vectors, point, call, moving)
 
 
-def _move_by(
-    solve: Callable, sizes: Any, vectors: Sequence, point: Sequence, call: Problem, moving: tuple, lanes: int | None
-) -> Any:  # fmt: skip
+def _move_by(solve: Callable, sizes: Any, vectors: Sequence, point: Sequence, call: Problem, moving: tuple) -> Any:
     """Return the tangents by ``solve(problem, y0, *parameters)``."""
     _, times, y0, *parameters = point
-    n, count = call.n, lanes or 1
-    per_lane = lambda x: sizes if lanes is None else np.reshape(sizes, (-1, *[1] * (np.ndim(x) - 1)))
-    if np.ndim(sizes) or lanes is None:
-        vectors = [cast(v / per_lane(v), aval_of(v).dtype) for v in vectors]
+    lanes = np.shape(vectors[0])[0]
+    along = lambda x: np.reshape(sizes, (-1, *[1] * (np.ndim(x) - 1)))
+    if sizes is not None:
+        vectors = [cast(v / along(v), aval_of(v).dtype) for v in vectors]
     start = np.concatenate([y0, np.reshape(vectors[0], (-1,))])
-    directions = [np.reshape(v, (count, *np.shape(v)[lanes is not None :])) for v in vectors[1:]]
-    problem = call.variational(moving, count)
-    rows = solve(problem, start, *parameters, *directions)
-    rows = np.reshape(rows[:, n:], (np.shape(times)[0], count, n))
-    return rows[:, 0] * sizes if lanes is None else np.moveaxis(rows, 1, 0) * np.reshape(sizes, (-1, 1, 1))
+    rows = solve(call.variational(moving, lanes), start, *parameters, *vectors[1:])
+    rows = np.moveaxis(np.reshape(rows[:, call.n :], (np.shape(times)[0], lanes, call.n)), 1, 0)
+    return rows if sizes is None else rows * along(rows)
 
 
 def _furthest(t0: Any, times: Any) -> Any:
@@ -150,20 +145,20 @@ def _furthest(t0: Any, times: Any) -> Any:
     return times[np.argmax(abs(times - t0))]
 
 
-def _tangent_impl(*args, call, moving, lanes):
+def _tangent_impl(*args, call, moving):
     vectors, (t0, times, y0, *parameters) = _split(args, moving)
     order, times = in_order(t0, times)
     found = None
-    if is_solvable(call.variational(moving, lanes or 1), y0) and len(times) and t0 != times[-1]:
-        move = functools.partial(_move_natively, call, moving, lanes)
+    if is_solvable(call.variational(moving, len(vectors[0])), y0) and len(times) and t0 != times[-1]:
+        move = functools.partial(_move_natively, call, moving)
         given = [*vectors, t0, times, y0, *parameters]
-        found = run_native(call, ("tangent", moving, lanes), move, given, "the solver of the derivatives' equation")
+        found = run_native(call, ("tangent", moving), move, given, "the solver of the derivatives' equation")
     if found is None:
-        return _move(*_split(args, moving), call, moving, lanes)
+        return _move(*_split(args, moving), call, moving)
     return found if order is None else np.take(found, order, axis=-2)
 
 
-def _move_natively(call: Problem, moving: tuple[bool, ...], lanes: int | None, *args: Any) -> tuple:
+def _move_natively(call: Problem, moving: tuple[bool, ...], *args: Any) -> tuple:
     """Return the tangents in a program, and the last state of the solver."""
     vectors, point = _split(args, moving)
     t0, times, y0, *parameters = point
@@ -175,14 +170,13 @@ def _move_natively(call: Problem, moving: tuple[bool, ...], lanes: int | None, *
         ends.append(last)
         return rows
 
-    sizes = _factors([*zip(vectors, primals, strict=True)], lanes)
-    return _move_by(solve, sizes, vectors, point, call, moving, lanes), ends[0]
+    return _move_by(solve, _factors(vectors, primals), vectors, point, call, moving), ends[0]
 
 
-def _tangent_shape(*avals, call, moving, lanes):
+def _tangent_shape(*avals, call, moving):
     vectors, (_, times, y0, *_) = _split(avals, moving)
     dtype = np.result_type(_dtype(y0), *[v.dtype for v in vectors])
-    return Aval((*([] if lanes is None else [lanes]), *times.shape, *y0.shape), dtype)
+    return Aval((vectors[0].shape[0], *times.shape, *y0.shape), dtype)
 
 
 def _tangent_jvp(primals, tangents, **params):
@@ -199,29 +193,29 @@ def _tangent_jvp(primals, tangents, **params):
     return out, total
 
 
-def _tangent_transpose(ct, *args, call, moving, lanes):
+def _tangent_transpose(ct, *args, call, moving):
     vectors, point = _split(args, moving)
     unknown = [type(v) is Aval for v in vectors]
-    avals = [Aval(a.shape if lanes is None else a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
+    avals = [Aval(a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     choice = call.settings.sensitivity
     # With a mass matrix unit vectors are no tangents: those have to satisfy the algebraic equations.
     if call.mass is None and (choice == "forward" or (choice != "adjoint" and count <= _TANGENTS)):
-        out = _through_tangents(ct, point, call, moving, lanes, avals, unknown)
+        out = _through_tangents(ct, point, call, moving, avals, unknown)
     else:
-        out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving, "lanes": lanes})
+        out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving})
     return for_unknown(out, vectors) + (None,) * len(point)
 
 
-def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
+def _through_tangents(ct, point, call, moving, avals, unknown) -> list:
     """Return the cotangents of the unknowns, from one forward solve with the tangents of all their entries."""
-    count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
-    basis, start = [], 0
-    for a, u in zip(avals, unknown, strict=True):
-        units = np.eye(count, a.size, -start, a.dtype) if u else np.zeros((count, a.size), a.dtype)
-        basis.append(units.reshape(count, *a.shape))
-        start += a.size if u else 0
-    rows = bind(ivp_tangent, (*basis, *point), {"call": call, "moving": moving, "lanes": count})
+    starts = np.cumsum([0, *[a.size * u for a, u in zip(avals, unknown, strict=True)]])
+    count = int(starts[-1])
+    basis = [
+        np.eye(count, a.size, -(k if u else count), a.dtype).reshape(count, *a.shape)
+        for a, u, k in zip(avals, unknown, starts[:-1], strict=True)
+    ]
+    rows = bind(ivp_tangent, (*basis, *point), {"call": call, "moving": moving})
     rows = np.reshape(rows, (count, -1)).T
     ct_rows, lost = np.reshape(ct, (-1, rows.shape[0])), 0.0
     if not call.settings.require_success:  # NaN where the run did not come: only for who looks there
@@ -229,49 +223,37 @@ def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
         rows = np.where(missing[:, None], 0.0, rows)
         lost = np.where(np.any(missing & (ct_rows != 0), axis=1, keepdims=True), np.nan, 0.0)
     flat = ct_rows @ rows + lost
-    out, start = [], 0
-    for a, u in zip(avals, unknown, strict=True):
-        if not u:
-            out.append(None)
-            continue
-        part = flat[:, start : start + a.size]
-        out.append(cast(np.reshape(part, a.shape if lanes is None else (lanes, *a.shape)), a.dtype))
-        start += a.size
-    return out
+    part = lambda a, k: cast(np.reshape(flat[:, k : k + a.size], (np.shape(ct)[0], *a.shape)), a.dtype)
+    return [part(a, k) if u else None for a, u, k in zip(avals, unknown, starts[:-1].tolist(), strict=True)]
 
 
-def _joined_lanes(x: Any, size: int, mapped: bool, lanes: int | None) -> Any:
-    """Return a vector (or a batch of them, or lanes of either) with one leading axis of all of them."""
-    if not mapped:
-        x = repeat_lanes(x, size)
-    return x if lanes is None else np.reshape(x, (size * lanes, *np.shape(x)[2:]))
+def _all_lanes(size: int, values: Sequence, mapped: Sequence[bool]) -> list:
+    """Return batches of lanes with one leading axis of all of them."""
+    wide = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
+    return [np.reshape(v, (size * np.shape(v)[1], *np.shape(v)[2:])) for v in wide]
 
 
-def _tangent_batch(size, values, mapped, *, call, moving, lanes):
-    cut = 1 + sum(moving)
+def _tangent_batch(size, values, mapped, **params):
+    cut = 1 + sum(params["moving"])
     if any(mapped[cut:]) or not size:
-        return _lane_by_lane(ivp_tangent)(size, values, mapped, call=call, moving=moving, lanes=lanes)
-    vectors = [_joined_lanes(v, size, m, lanes) for v, m in zip(values[:cut], mapped[:cut], strict=True)]
-    params = {"call": call, "moving": moving, "lanes": size * (lanes or 1)}
-    out = bind(ivp_tangent, (*vectors, *values[cut:]), params)
-    return out if lanes is None else np.reshape(out, (size, lanes, *np.shape(out)[1:]))
+        return _lane_by_lane(ivp_tangent)(size, values, mapped, **params)
+    out = bind(ivp_tangent, (*_all_lanes(size, values[:cut], mapped[:cut]), *values[cut:]), params)
+    return np.reshape(out, (size, np.shape(out)[0] // size, *np.shape(out)[1:]))
 
 
 # ── its adjoint ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
-    given = np.asarray(ct) if lanes is not None else np.asarray(ct)[None]
+def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving):
     back = walk_back_steps if _walks_steps(call, t0, times, y0, parameters) else walk_back
     try:
-        out = back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
+        out = back(call, np.asarray(ct), t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
     except ConvergenceError:  # what was not reached is NaN, and so is its derivative
         if call.settings.require_success:
             raise
         moved = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]
-        out = [np.full((len(given), *np.shape(p)), np.nan) for p in moved]
-    out[0] = cast(out[0], aval_of(y0).dtype)
-    return tuple(out) if lanes is not None else tuple([x[0] for x in out])
+        out = [np.full((len(ct), *np.shape(p)), np.nan) for p in moved]
+    return (cast(out[0], aval_of(y0).dtype), *out[1:])
 
 
 def _walks_steps(call: Problem, t0: Any, times: Any, y0: Any, parameters: Sequence) -> bool:
@@ -282,10 +264,9 @@ def _walks_steps(call: Problem, t0: Any, times: Any, y0: Any, parameters: Sequen
     return choice == "auto" and is_machine_code(call, t0, times, y0, parameters)
 
 
-def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving, lanes):
-    lead = () if lanes is None else (lanes,)
+def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving):
     kept = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]
-    return tuple([Aval((*lead, *a.shape), a.dtype) for a in kept])
+    return tuple([Aval((ct.shape[0], *a.shape), a.dtype) for a in kept])
 
 
 def _adjoint_jvp(primals, tangents, **params):
@@ -304,7 +285,7 @@ def _adjoint_jvp(primals, tangents, **params):
     return out, tuple(total)
 
 
-def _second(places: Sequence[int], call: Problem, moving: tuple[bool, ...], lanes: int | None) -> tuple:
+def _second(places: Sequence[int], call: Problem, moving: tuple[bool, ...]) -> tuple:
     """Return the derivative of the adjoint in its point, and the transpose of that.
 
     The adjoint of ȳ is the gradient of ⟨ȳ, y⟩ in y0 and θ. So its derivative along a shift of the point is the
@@ -320,11 +301,11 @@ def _second(places: Sequence[int], call: Problem, moving: tuple[bool, ...], lane
     def forward(residuals, shifts):
         ct, *point = residuals
         pull = vjp(lambda *values: along(replace_at(point, inner, values), shifts), *[point[i] for i in inner])[1]
-        return list(vmap(pull, randomness="same")(ct) if lanes is not None else pull(ct))
+        return list(over_lanes(pull, ct))
 
     def backward(residuals, cts):
         ct, *point = residuals
-        params = {"call": call, "moving": moving, "lanes": lanes}
+        params = {"call": call, "moving": moving}
         tangent = lambda *values: bind(ivp_tangent, (*cts, *replace_at(point, places, values)), params)
         return list(vjp(tangent, *[point[i] for i in places])[1](ct))
 
@@ -336,12 +317,11 @@ def _adjoint_transpose(ct, *args, **params):
     return (bind(ivp_tangent, (*ct, *point), params), *[None] * len(point))
 
 
-def _adjoint_batch(size, values, mapped, *, call, moving, lanes):
+def _adjoint_batch(size, values, mapped, **params):
     if any(mapped[1:]) or not size:
-        return _lane_by_lane(ivp_adjoint)(size, values, mapped, call=call, moving=moving, lanes=lanes)
-    ct = _joined_lanes(values[0], size, mapped[0], lanes)
-    out = bind(ivp_adjoint, (ct, *values[1:]), {"call": call, "moving": moving, "lanes": size * (lanes or 1)})
-    return out if lanes is None else tuple([np.reshape(x, (size, lanes, *np.shape(x)[1:])) for x in out])
+        return _lane_by_lane(ivp_adjoint)(size, values, mapped, **params)
+    out = bind(ivp_adjoint, (*_all_lanes(size, values[:1], mapped[:1]), *values[1:]), params)
+    return tuple([np.reshape(x, (size, np.shape(x)[0] // size, *np.shape(x)[1:])) for x in out])
 
 
 # ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -382,7 +362,7 @@ ivp_tangent = Primitive(
     joint=True,
     transpose=_tangent_transpose,
     batch=_tangent_batch,
-    samples=_samples((2,), (2,), _START, _TIMES, moving=(True,), lanes=None),
+    samples=_samples((2, 2), (2, 2), _START, _TIMES, moving=(True,)),
     blocks="one",
     kind="implicit",
 )
@@ -395,7 +375,7 @@ ivp_adjoint = Primitive(
     linear_in=(0,),
     transpose=_adjoint_transpose,
     batch=_adjoint_batch,
-    samples=_samples((2, 2), _START, _TIMES, moving=(True,), lanes=None),
+    samples=_samples((1, 2, 2), _START, _TIMES, moving=(True,)),
     blocks="one",
     multiple_results=True,
     kind="implicit",
