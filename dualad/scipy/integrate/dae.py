@@ -32,6 +32,7 @@ from ..mirror import mirrors
 from .events import event_list
 from .functions import entries
 from .initial_value import Trajectory, initial_state, solve
+from .problem import Settings
 
 __all__ = ["solve_dae"]
 
@@ -105,10 +106,13 @@ def solve_dae(
     share = np.sqrt(n / (n + count))
     sizes = np.concatenate([np.broadcast_to(np.asarray(atol, float), (n,)) * share, np.full(count, np.inf)])
     watched = [_of_state(event, n) for event in event_list(events)]
+    asked = Settings(
+        where, "Rodas5P", sensitivity=sensitivity, sens_tol=sens_tol, require_success=require_success,
+        max_steps=max_steps,
+    )  # fmt: skip
     sol = solve(
-        _explicit(fun, n, seen.tobytes(), where), t_span, start, "Rodas5P", t_eval, dense_output, watched or None,
-        args=given, where=where, rtol=rtol * share, atol=sizes, sensitivity=sensitivity, sens_tol=sens_tol,
-        require_success=require_success, max_steps=max_steps, mass=mass, **options,
+        asked, _explicit(fun, n, seen.tobytes(), where), t_span, start, t_eval, dense_output, watched or None,
+        args=given, mass=mass, rtol=rtol * share, atol=sizes, **options,
     )  # fmt: skip
     sol.y = sol.y[:n]
     if sol.y_events is not None:

@@ -109,12 +109,12 @@ FIXED: dict[str, Method] = {"Euler": _method(_euler, 1), "RK4": _method(_rk4, 4)
 _ENDLESS = 2**62
 
 
-def with_steps(where: str, method: Any, y0: Any, sensitivity: str, max_steps: int, options: dict) -> tuple:
-    """Return the last three: with ``step=h`` steps are not larger, and as many as it takes."""
-    step = options.get("step")
+def with_steps(settings: Any, y0: Any, options: dict) -> tuple[Any, dict]:
+    """Return settings and options: with ``step=h`` steps are not larger, and as many as it takes."""
+    where, method, step = settings.where, settings.method, options.get("step")
     if not isinstance(method, str) or method not in FIXED:
         if step is None:
-            return sensitivity, max_steps, options
+            return settings, options
         raise ArgumentError(
             f"{where}: step={step!r} with method={method!r}.", "that method chooses its steps by their errors",
             f"pass max_step=, or a method of fixed steps: {', '.join(FIXED)}",
@@ -123,7 +123,7 @@ def with_steps(where: str, method: Any, y0: Any, sensitivity: str, max_steps: in
         raise ArgumentError(
             f"{where}: method={method!r} with step={step!r}.", "its steps are of one size", "pass step=0.01"
         )
-    if sensitivity == "adjoint":
+    if settings.sensitivity == "adjoint":
         raise ArgumentError(
             f"{where}: method={method!r} with sensitivity='adjoint'.",
             "the derivative of fixed steps is that of the steps, and needs no other equation",
@@ -135,5 +135,6 @@ def with_steps(where: str, method: Any, y0: Any, sensitivity: str, max_steps: in
             "the state is (q, p): positions, and as many momenta or velocities",
             "pass np.concatenate([q, p]) as y0, and let the function return np.concatenate([dq, dp])",
         )
-    sensitivity, step = "steps" if sensitivity == "auto" else sensitivity, float(step)
-    return sensitivity, _ENDLESS, {**options, "step": step, "max_step": step}
+    sensitivity = "steps" if settings.sensitivity == "auto" else settings.sensitivity
+    own = {**options, "step": float(step), "max_step": float(step)}
+    return settings._replace(sensitivity=sensitivity, max_steps=_ENDLESS), own

@@ -138,39 +138,38 @@ def solve_ivp(
     >>> float(da.grad(end)(0.5).round(6)), float((-2 * np.exp(-1)).round(6))
     (-0.735759, -0.735759)
     """
-    return solve(
-        fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, "solve_ivp", sensitivity, sens_tol,
-        require_success, keep_steps, solver, max_steps, progress, mass, **options,
+    asked = Settings(
+        "solve_ivp", method, sensitivity=sensitivity, sens_tol=sens_tol, require_success=require_success,
+        keep_steps=keep_steps, max_steps=max_steps,
     )  # fmt: skip
+    return solve(
+        asked, fun, t_span, y0, t_eval, dense_output, events, vectorized, args, solver, progress, mass, **options
+    )
 
 
 def solve(
-    fun: Callable, t_span: Any, y0: Any, method: Any, t_eval: Any = None, dense_output: bool = False,
-    events: Any = None, vectorized: bool = False, args: tuple | None = None, where: str = "solve_ivp",
-    sensitivity: str = "auto", sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None,
-    solver: str = "auto", max_steps: int = 1_000_000, progress: bool = False, mass: Any = None, **options: Any,
+    s: Settings, fun: Callable, t_span: Any, y0: Any, t_eval: Any = None, dense_output: bool = False,
+    events: Any = None, vectorized: bool = False, args: tuple | None = None, solver: str = "auto",
+    progress: bool = False, mass: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """Solve as ``solve_ivp`` does, for a function of the name ``where``."""
-    check_choices(where, sensitivity, sens_tol, keep_steps, solver)
-    given = () if args is None else args
+    """Solve as ``solve_ivp`` does, for the function and the choices that the settings name."""
+    check_choices(s, solver)
+    where, method, given = s.where, s.method, () if args is None else args
 
     def first_calls() -> list:
         start = float(t_span[0]), np.asarray(y0) * 1.0, *given
         return [(f, *start) for f in (fun, *event_list(events))]
 
     known = not depends((t_span, y0, t_eval, given, mass), first_calls)
-    sensitivity, max_steps, options = with_steps(where, method, y0, sensitivity, max_steps, options)
-    ours, rows = solver == "native" or method in OURS or (sensitivity == "steps" and not known), None
+    s, options = with_steps(s, y0, options)
+    ours, rows = solver == "native" or method in OURS or (s.sensitivity == "steps" and not known), None
     if mass is not None:
-        check_mass(where, method, sensitivity)
+        check_mass(s)
     if ours:
-        check_native(where, method, y0)
+        check_native(s, y0)
         options.pop("jac", None)  # the exact one belongs to the method
-        choices = {
-            "sensitivity": sensitivity, "sens_tol": sens_tol, "require_success": require_success and not known,
-            "keep_steps": keep_steps, "max_steps": max_steps, "where": where, **options,
-        }  # fmt: skip
-        compiled = compiled_rows(solve, fun, method, tuple([(name, _static(x)) for name, x in choices.items()]))
+        fixed = tuple([(name, _static(x)) for name, x in options.items()])
+        compiled = compiled_rows(solve, s._replace(require_success=s.require_success and not known), fun, fixed)
         rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given, mass)
         if known:
             theta = given
@@ -179,7 +178,7 @@ def solve(
                 y0 = rows(t_span[0], t_span[0], np.array([t_span[0]], float), np.asarray(y0, float))[0]
 
             def run(in_python: bool) -> Any:
-                loop = solver_class(users_steps(fun, method, where, len(given), in_python), theta, max_steps)
+                loop = solver_class(users_steps(fun, method, where, len(given), in_python), theta, s.max_steps)
                 dense = dense_output and in_python
                 return si.solve_ivp(fun, t_span, y0, loop, t_eval, dense, events, False, args, **options)
 
@@ -200,16 +199,15 @@ def solve(
         check_start(lambda t, y: fun(t, y, *given), t_span[0], y0, where)
         with _bar(progress) as bar:
             fun = bar.counting(watch_results(fun, where), _share_of(t_span))
-            solver = scipys_solver(method)
-            return si.solve_ivp(fun, t_span, y0, solver, t_eval, dense_output, events, vectorized, args, **options)
+            made = scipys_solver(method)
+            return si.solve_ivp(fun, t_span, y0, made, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
-    sens_tol = "state" if sensitivity == "steps" else sens_tol
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
-    settings = Settings(
-        where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
-        sensitivity, sens_tol, require_success, keep_steps, ours, options.get("first_step", options.get("step")),
-        max_steps,
+    s = s._replace(
+        native=ours, first_step=options.get("first_step", options.get("step")),
+        sens_tol="state" if s.sensitivity == "steps" else s.sens_tol,
+        **{name: options[name] for name in ("rtol", "atol", "max_step") if name in options},
     )  # fmt: skip
     if not isinstance(given, tuple):
         raise ArgumentTypeError(
@@ -217,7 +215,7 @@ def solve(
             "write args=(value,), with a comma",
         )  # fmt: skip
     times = None if t_eval is None else operand(t_eval) * 1.0
-    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, settings, progress, mass)
+    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, s, progress, mass)
     if ours and not call.is_staged:
         call.rows = rows
     if mass is not None:
@@ -456,16 +454,17 @@ def _static(x: Any) -> Any:
 # ── checks, shared with odeint ───────────────────────────────────────────────────────────────────────────────────
 
 
-def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, solver: str = "auto") -> None:
+def check_choices(s: Settings, solver: str = "auto") -> None:
     """Refuse words that are none of the choices, and no number of steps."""
+    where, keep_steps = s.where, s.keep_steps
     if keep_steps is not None and not (isinstance(keep_steps, (int, np.integer)) and keep_steps > 0):
         raise ArgumentError(
             f"{where}: keep_steps={keep_steps!r}.", "it is a number of steps, 1 or more", "pass keep_steps=1000"
         )
     for name, value, choices in (
         ("solver", solver, ("auto", "native")),
-        ("sensitivity", sensitivity, ("auto", "forward", "adjoint", "steps")),
-        ("sens_tol", sens_tol, ("all", "state")),
+        ("sensitivity", s.sensitivity, ("auto", "forward", "adjoint", "steps")),
+        ("sens_tol", s.sens_tol, ("all", "state")),
     ):
         if value not in choices:
             raise ArgumentError(
@@ -473,16 +472,16 @@ def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any, 
             )
 
 
-def check_native(where: str, method: Any, y0: Any) -> None:
+def check_native(s: Settings, y0: Any) -> None:
     """Refuse what our own loop does not do."""
-    if method not in LOOPS:
-        wrong, why = f"method={method!r}", f"the methods whose loop is ours are {', '.join(LOOPS)}"
+    if s.method not in LOOPS:
+        wrong, why = f"method={s.method!r}", f"the methods whose loop is ours are {', '.join(LOOPS)}"
     elif aval_of(operand(y0)).dtype.kind == "c":
         wrong, why = "a complex y0", "our own loop is one of real numbers"
     else:
         return
     raise ArgumentError(
-        f"{where}: {wrong} with solver='native', sensitivity='steps' or a method of ours.", why,
+        f"{s.where}: {wrong} with solver='native', sensitivity='steps' or a method of ours.", why,
         "leave solver out, and take a method of SciPy's; or write the state as its real and imaginary parts",
     )  # fmt: skip
 
@@ -515,5 +514,5 @@ def exact_jacobian(fun: Callable, y0: Any, args: tuple, where: str) -> Callable:
     state = initial_state(y0, where)
     n, name = state.shape[0], getattr(fun, "__name__", type(fun).__name__)
     function = lambda t, y: entries(fun(t, y, *args), n, where, name)
-    jacobian = Problem(name, function, n, Settings(where, "BDF", 1e-3, 1e-6)).jacobian(state, ())
+    jacobian = Problem(name, function, n, Settings(where, "BDF")).jacobian(state, ())
     return lambda t, y, *args: jacobian(t, y)

@@ -65,7 +65,11 @@ def odeint(
     -0.735759
     """
     where = "odeint"
-    check_choices(where, sensitivity, sens_tol, keep_steps)
+    settings = Settings(
+        where, "LSODA", _TOLERANCE if rtol is None else float(np.min(rtol)), _TOLERANCE if atol is None else atol,
+        hmax or np.inf, sensitivity, sens_tol, require_success, keep_steps,
+    )  # fmt: skip
+    check_choices(settings)
     options = {
         "Dfun": Dfun, "col_deriv": col_deriv, "ml": ml, "mu": mu, "rtol": rtol, "atol": atol, "tcrit": tcrit,
         "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr, "mxstep": mxstep, "mxhnil": mxhnil, "mxordn": mxordn,
@@ -92,10 +96,6 @@ def odeint(
     fill = inputs.add(args)
     ordered = func if tfirst else _time_first(func)
     f = inputs.close(ordered, (0.0, y0), args, "func", lambda out, name: entries(out, n, where, name))
-    settings = Settings(
-        where, "LSODA", _TOLERANCE if rtol is None else float(np.min(rtol)), _TOLERANCE if atol is None else atol,
-        hmax or np.inf, sensitivity, sens_tol, require_success, keep_steps,
-    )  # fmt: skip
     infos: list = []
 
     def start(t0, state, t1, values: Sequence, **more: Any) -> Any:

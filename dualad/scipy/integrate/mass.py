@@ -46,17 +46,17 @@ _CLOSE = 1e-9
 _EASY = 1e8
 
 
-def check_mass(where: str, method: Any, sensitivity: str) -> None:
+def check_mass(s: Settings) -> None:
     """Refuse methods and sensitivities that there are not for a mass matrix."""
-    if method != "Rodas5P":
+    if s.method != "Rodas5P":
         raise ArgumentError(
-            f"{where}: mass with method={method!r}.",
+            f"{s.where}: mass with method={s.method!r}.",
             "the method that solves M y' = f(t, y), where M may be singular, is Rodas5P",
             "pass method='Rodas5P'; for a regular M and another method return np.linalg.solve(M, f)",
         )
-    if sensitivity not in ("auto", "steps"):
+    if s.sensitivity not in ("auto", "steps"):
         raise ArgumentError(
-            f"{where}: sensitivity={sensitivity!r} with a mass matrix.",
+            f"{s.where}: sensitivity={s.sensitivity!r} with a mass matrix.",
             "reverse mode walks the steps back there, which is exact for what they computed",
             "pass sensitivity='steps', or leave it out",
         )

@@ -49,8 +49,8 @@ class Settings(NamedTuple):
 
     where: str
     method: Any
-    rtol: float
-    atol: Any
+    rtol: float = 1e-3
+    atol: Any = 1e-6
     max_step: float = np.inf
     sensitivity: str = "auto"
     sens_tol: str = "all"

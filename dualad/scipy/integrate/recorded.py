@@ -140,12 +140,12 @@ def accepted_steps(
 
 
 @functools.lru_cache(maxsize=64)
-def compiled_rows(solve_ivp: Callable, fun: Callable, method: str, choices: tuple) -> Callable:
-    """Return ``rows(t0, t1, times, y0, args, mass)``: compiled calls of ``solve_ivp``."""
-    options = {name: np.array(x) if isinstance(x, tuple) else x for name, x in choices}
+def compiled_rows(solve: Callable, settings: Any, fun: Callable, fixed: tuple) -> Callable:
+    """Return ``rows(t0, t1, times, y0, args, mass)``: compiled calls of ``solve``."""
+    options = {name: np.array(x) if isinstance(x, tuple) else x for name, x in fixed}
     return ABOVE.jitted(
         lambda t0, t1, times, y0, args, mass: (
-            solve_ivp(fun, (t0, t1), y0, method, times, args=args, mass=mass, **options).y.T
+            solve(settings, fun, (t0, t1), y0, times, args=args, mass=mass, **options).y.T
         )
     )
 

@@ -362,7 +362,7 @@ ivp_tangent = Primitive(
     joint=True,
     transpose=_tangent_transpose,
     batch=_tangent_batch,
-    samples=_samples((2, 2), (2, 2), _START, _TIMES, moving=(True,)),
+    samples=_samples((1, 2), (1, 2), _START, _TIMES, moving=(True,)),
     blocks="one",
     kind="implicit",
 )
