@@ -14,7 +14,6 @@ import scipy.integrate as si
 from scipy.optimize import OptimizeResult
 
 from ...base.frames import public
-from ...base.terminal import Progress
 from ...control.control_flow import is_traced
 from ...control.linear_solve import cast
 from ...core.aval import aval_of
@@ -24,14 +23,14 @@ from ...errors import ArgumentError, ArgumentTypeError, BranchError, ConversionE
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ..closures import Inputs
-from ..mirror import calling_scipy, is_own, mirrors
+from ..mirror import is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .fixed_steps import with_steps
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
 from .mass import check_mass, check_written, consistent, mass_and_projector, rate_of, times_mass
 from .native import LOOPS, OURS, REACHED, is_machine_code, no_singular_matrix, note_python, note_scipys_loop
 from .own_times import OwnTimes
-from .problem import Problem, Settings, check_run, check_start, scipys_solver
+from .problem import Problem, Settings, check_run, check_start, counted, scipys_solver
 from .recorded import compiled_rows, solver_class, users_steps
 from .trajectories import ivp
 
@@ -140,17 +139,15 @@ def solve_ivp(
     """
     asked = Settings(
         "solve_ivp", method, sensitivity=sensitivity, sens_tol=sens_tol, require_success=require_success,
-        keep_steps=keep_steps, max_steps=max_steps,
+        keep_steps=keep_steps, max_steps=max_steps, progress=progress,
     )  # fmt: skip
-    return solve(
-        asked, fun, t_span, y0, t_eval, dense_output, events, vectorized, args, solver, progress, mass, **options
-    )
+    return solve(asked, fun, t_span, y0, t_eval, dense_output, events, vectorized, args, solver, mass, **options)
 
 
 def solve(
     s: Settings, fun: Callable, t_span: Any, y0: Any, t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple | None = None, solver: str = "auto",
-    progress: bool = False, mass: Any = None, **options: Any,
+    mass: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve as ``solve_ivp`` does, for the function and the choices that the settings name."""
     check_choices(s, solver)
@@ -197,8 +194,7 @@ def solve(
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
         check_start(lambda t, y: fun(t, y, *given), t_span[0], y0, where)
-        with _bar(progress) as bar:
-            fun = bar.counting(watch_results(fun, where), _share_of(t_span))
+        with counted(watch_results(fun, where), t_span, s) as fun:
             made = scipys_solver(method)
             return si.solve_ivp(fun, t_span, y0, made, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
@@ -215,7 +211,7 @@ def solve(
             "write args=(value,), with a comma",
         )  # fmt: skip
     times = None if t_eval is None else operand(t_eval) * 1.0
-    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, s, progress, mass)
+    call = _Call(fun, (t0, t1, times), y0, given, events, vectorized, options, s, mass)
     if ours and not call.is_staged:
         call.rows = rows
     if mass is not None:
@@ -223,23 +219,14 @@ def solve(
     return call.result(t0, t1, times, y0, dense_output)
 
 
-def _bar(progress: bool) -> Progress:
-    return Progress(total=100, quiet=not progress, of="percent of solve_ivp")
-
-
-def _share_of(span: Any) -> Callable[..., float]:
-    """Return the function of time, and more, that is how much of a span lies behind it."""
-    return lambda t, *_: (t - span[0]) / (span[1] - span[0]) if span[1] != span[0] else 1.0
-
-
 class _Call:
     """A call of ``solve_ivp`` on tensors."""
 
     def __init__(
         self, fun: Callable, ends: Sequence, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict,
-        settings: Settings, progress: bool, mass: Any = None,
+        settings: Settings, mass: Any = None,
     ) -> None:  # fmt: skip
-        where, n, inputs, self.progress = settings.where, y0.shape[0], Inputs(settings.where), progress
+        where, n, inputs = settings.where, y0.shape[0], Inputs(settings.where)
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.functions, self.theta, self.fill = event_list(events), inputs.arrays, inputs.add(args)
         finish = lambda out, name: number(out, where, name)
@@ -256,45 +243,26 @@ class _Call:
         self.is_staged = is_traced([*ends, y0, *self.theta])
         if settings.name in LOOPS and self.is_staged:
             self.settings = settings = settings._replace(native=True)
-        self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start, **massive)
+        self.problem = Problem(self.f.name, self.f.of_all, n, settings, given=self.given, **massive)
         if self.is_staged and (settings.name not in LOOPS or aval_of(y0).dtype.kind == "c"):
             note_scipys_loop(self.problem)
         self.watch = Watch(self.problem, self.functions, self.crossings, self.find)
-
-    def solve(
-        self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False, ours: bool = False
-    ) -> Any:  # fmt: skip
-        """Have SciPy solve it on plain arrays; the loop of a method of SciPy's may be our compiled one."""
-        plain = self.f.plain(values)
-        check_start(plain, t0, y0, self.settings.where)
-        with calling_scipy(), _bar(self.progress) as bar:
-            f = bar.counting(plain, _share_of((t0, t1)))
-            return si.solve_ivp(
-                f, (t0, t1), y0, self.problem.solver(y0, values, ours), times, dense,
-                self._events(values) if events else None, **self._options(y0, values),
-            )  # fmt: skip
 
     def find(self, t0, t1, times, y0, values: Sequence) -> Any:
         """Run it on plain arrays to its end, or to the event that ends it."""
         ours = is_machine_code(self.problem, t0, np.zeros(1), y0, values)
         with no_singular_matrix(self.settings.where):
-            run = self.solve(t0, t1, times, y0, values, events=True, ours=ours)
+            run = self.problem.integrate(t0, t1, times, y0, values, False, self._events(values), ours)
         if not ours:
             self.problem.remember(run, t0, y0, values)
         return run
 
-    def start(self, t0, y0, t1, values: Sequence, **more: Any) -> Any:
-        """Return SciPy's solver, about to take its first step."""
-        options = self._options(y0, values) | more
-        if options.get("first_step") is not None:
-            options["first_step"] = min(options["first_step"], abs(t1 - t0))
-        return self.problem.solver(y0, values)(self.f.plain(values), t0, y0, t1, **options)
-
-    def _options(self, y0, values: Sequence) -> dict:
+    def given(self, t0, y0, values: Sequence) -> tuple[Callable, dict]:
+        """Return the right-hand side for SciPy, and options."""
         options = {**self.options, "vectorized": self.vectorized and not self.f.captures}
         if "jac" in options:
             options["jac"] = self._jacobian(options["jac"], y0, values)
-        return options
+        return self.f.plain(values), options
 
     def _jacobian(self, jac: Any, y0, values: Sequence) -> Any:
         if is_own(jac):
@@ -326,7 +294,9 @@ class _Call:
         start, stop, state, *rest = plain
         theta = rest[: len(self.theta)]
         at = None if times is None else np.asarray(rest[-1])
-        run = self.solve(float(start), float(stop), at, np.asarray(state), theta, dense, events=True)
+        run = self.problem.integrate(
+            float(start), float(stop), at, np.asarray(state), theta, dense, self._events(theta)
+        )  # fmt: skip
         if self.settings.require_success:
             check_run(run, self.settings)
         self.problem.remember(run, start, state, theta)
@@ -336,7 +306,12 @@ class _Call:
         if self.functions:
             ending = stopping_event(self.functions, run)
             stop = stop if ending is None else float(run.t_events[ending][-1])
-            self._differentiate_events(result, run, t0, stop, y0, theta)
+            result.t_events, result.y_events = list(run.t_events), list(run.y_events)
+            for i, (g, at, rows) in enumerate(zip(self.crossings, run.t_events, run.y_events, strict=True)):
+                if len(at):
+                    check_crossings(g, at, rows, self.problem, theta)
+                    result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.theta)
+                    result.y_events[i] = self._rows(t0, stop, t, y0)
             last = t1 if ending is None else result.t_events[ending][-1]
         if times is not None:
             times = times[: len(run.t)]
@@ -359,14 +334,6 @@ class _Call:
         if self.rows is not None:
             return self.rows(t0, t1, times, y0)
         return bind(ivp, (t0, t1, times, y0, *self.theta), {"call": self.problem})
-
-    def _differentiate_events(self, result, run, t0, stop: float, y0, theta: Sequence) -> None:
-        result.t_events, result.y_events = list(run.t_events), list(run.y_events)
-        for i, (g, at, rows) in enumerate(zip(self.crossings, run.t_events, run.y_events, strict=True)):
-            if len(at):
-                check_crossings(g, at, rows, self.problem, theta)
-                result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.theta)
-                result.y_events[i] = self._rows(t0, stop, t, y0)
 
     def _without_numbers(self, t0, t1, times, y0, dense: bool, operands: list) -> Any:
         """Solve in a program, or with a start of its own in each lane."""

@@ -21,7 +21,7 @@ from ..closures import Inputs
 from ..mirror import as_args, calling_scipy, mirrors
 from .functions import depends, entries, numbers, refuse_full_output, watch_results
 from .initial_value import check_choices, initial_state, refuse_traced_options
-from .problem import Problem, Settings, check_run, scipys_solver
+from .problem import Problem, Settings, check_run
 from .trajectories import ivp
 
 __all__ = ["odeint"]
@@ -98,9 +98,8 @@ def odeint(
     f = inputs.close(ordered, (0.0, y0), args, "func", lambda out, name: entries(out, n, where, name))
     infos: list = []
 
-    def start(t0, state, t1, values: Sequence, **more: Any) -> Any:
-        options = {"rtol": settings.rtol, "atol": settings.atol, "max_step": settings.max_step} | more
-        return scipys_solver("LSODA")(f.plain(values), t0, state, t1, **options)
+    def given(t0, state, values: Sequence) -> tuple[Callable, dict]:
+        return f.plain(values), {"rtol": settings.rtol, "atol": settings.atol, "max_step": settings.max_step}
 
     def solve(t0, t1, times, state, values: Sequence) -> Any:
         plain = f.plain(values)
@@ -116,7 +115,7 @@ def odeint(
             success=info["message"] == "Integration successful.",
         )  # fmt: skip
 
-    problem = Problem(f.name, f.of_all, n, settings, solve, start)
+    problem = Problem(f.name, f.of_all, n, settings, solve, given)
     plain = numbers([t, y0, *inputs.arrays])
     if plain is not None:
         at, state, *theta = [np.asarray(x) for x in plain]

@@ -7,8 +7,9 @@ adjoint as code that was traced once, exact Jacobians for implicit methods. Not 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 import scipy.integrate as si
 import scipy.sparse as sp
 
+from ...base.terminal import Progress
 from ...core.above import ABOVE
 from ...jvp import jvp
 from ...rules.calls import of_moving
@@ -31,7 +33,8 @@ from .rosenbrock import RightHandSide
 from .runge_kutta import Control
 
 __all__ = [
-    "IMPLICIT", "Problem", "Settings", "check_run", "check_start", "in_order", "key_of", "method_name", "scipys_solver",
+    "IMPLICIT", "Problem", "Settings", "check_run", "check_start", "counted", "in_order", "key_of", "method_name",
+    "scipys_solver",
 ]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
@@ -60,6 +63,7 @@ class Settings(NamedTuple):
     native: bool = False
     first_step: float | None = None
     max_steps: int = 1_000_000
+    progress: bool = False
 
     @property
     def name(self) -> str:
@@ -98,6 +102,14 @@ def scipys_solver(method: Any, most: float = np.inf) -> Any:
     return type(made.__name__, (made,), {"step": step})
 
 
+@contextlib.contextmanager
+def counted(slopes: Callable, span: Any, s: Settings) -> Iterator[Callable]:
+    """Draw a bar, if it is asked for: the function shows how much of the span lies behind it."""
+    share = lambda t, *_: (t - span[0]) / (span[1] - span[0]) if span[1] != span[0] else 1.0
+    with Progress(total=100, quiet=not s.progress, of="percent of solve_ivp") as bar:
+        yield bar.counting(slopes, share)
+
+
 def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
     """Refuse a run that did not reach its end."""
     if not run.success:
@@ -134,10 +146,10 @@ class Problem:
     n: int
     #: how it is solved
     settings: Settings
-    #: ``solve(t0, t1, times, y0, parameters)`` returns SciPy's result, in place of ``solve_ivp`` with the settings
+    #: ``solve(t0, t1, times, y0, parameters)`` returns SciPy's result, in place of ``solve_ivp``
     solve: Callable | None = None
-    #: ``start(t0, y0, t1, parameters, **options)`` returns a solver of SciPy's, in place of one of the settings' method
-    start: Callable | None = None
+    #: ``given(t0, y0, parameters)`` returns what SciPy gets: the right-hand side on plain arrays, and options
+    given: Callable | None = None
     #: what this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
     #: the base's
     base: tuple[Problem, int] | None = None
@@ -210,22 +222,26 @@ class Problem:
 
     def run(self, t0, t1, times, y0, parameters: Sequence) -> Any:
         """Solve it by SciPy."""
-        s, what = self.settings, "the solver"
-        if self.solve is not None:
-            run = self.solve(float(t0), float(t1), times, y0, parameters)
-        else:
-            slopes = self._slopes(t0, y0, parameters)
-            check_start(slopes, t0, y0, s.where)
-            with calling_scipy():
-                run = si.solve_ivp(
-                    slopes, (float(t0), float(t1)), y0, self.solver(y0, parameters), t_eval=times,
-                    **self._options(y0, parameters),
-                )  # fmt: skip
-            what = "the solver of the derivatives' equation"
-        if s.require_success:
-            check_run(run, s, what)
+        run = (self.solve or self.integrate)(float(t0), float(t1), times, y0, parameters)
+        if self.settings.require_success:
+            check_run(run, self.settings, "the solver" + ("" if self.base is None else " of the derivatives' equation"))
         self.remember(run, t0, y0, parameters)
         return run
+
+    def integrate(
+        self, t0, t1, times, y0, parameters: Sequence, dense: bool = False, events: Any = None, ours: bool = False
+    ) -> Any:  # fmt: skip
+        """Have SciPy solve it on plain arrays; the loop of a method of SciPy's may be our compiled one."""
+        slopes, options = self._given(t0, y0, parameters)
+        check_start(slopes, t0, y0, self.settings.where)
+        with calling_scipy(), counted(slopes, (t0, t1), self.settings) as f:
+            solver = self.solver(y0, parameters, ours)
+            return si.solve_ivp(f, (t0, t1), y0, solver, times, dense, events, **options)
+
+    def _given(self, t0, y0, parameters: Sequence) -> tuple[Callable, dict]:
+        if self.given is not None:
+            return self.given(t0, y0, parameters)
+        return self._slopes(t0, y0, parameters), self._options(y0, parameters)
 
     def solver(self, y0: np.ndarray, parameters: Sequence, ours: bool = False) -> Any:
         """Return the class of solvers of the method: SciPy's, or one of our loop."""
@@ -254,12 +270,12 @@ class Problem:
         if self._path is not None and self._path[0] == key and self._path[1].reaches(t1):
             return self._path[1]
 
+        made, (slopes, options) = self.solver(y0, parameters), self._given(t0, y0, parameters)
+
         def start(t: float, y: np.ndarray, stop: float, first_step: float | None) -> Any:
-            more = {} if first_step is None else {"first_step": first_step}
-            if self.start is not None:
-                return self.start(t, y, stop, parameters, **more)
-            options = self._options(y0, parameters) | more
-            return self.solver(y0, parameters)(self._slopes(t0, y0, parameters), t, y, stop, **options)
+            first = options.get("first_step") if first_step is None else first_step
+            more = {} if first is None else {"first_step": min(first, abs(stop - t))}
+            return made(slopes, t, y, stop, **options | more)
 
         path = Path(self.settings.where, start, float(t0), float(t1), y0, self.settings.keep_steps or steps_at_once(y0))
         self._path = key, path
@@ -345,7 +361,7 @@ class Problem:
         steps = s.sensitivity == "steps" or s.name in FIXED  # its derivative takes the same steps as well
         return s._replace(
             atol=np.concatenate([atol * share, tangents]), rtol=rtol * share,
-            sens_tol="state" if steps else "all", first_step=s.first_step if steps else None,
+            sens_tol="state" if steps else "all", first_step=s.first_step if steps else None, progress=False,
         )  # fmt: skip
 
     def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:
