@@ -176,8 +176,8 @@ def solve(
 
             def run(in_python: bool) -> Any:
                 loop = solver_class(users_steps(fun, method, where, len(given), in_python), theta, s.max_steps)
-                dense = dense_output and in_python
-                return si.solve_ivp(fun, t_span, y0, loop, t_eval, dense, events, False, args, **options)
+                asked = (t_eval, dense_output) if in_python else (None, False)
+                return si.solve_ivp(fun, t_span, y0, loop, *asked, events, False, args, **options)
 
             with no_singular_matrix(where):
                 try:
@@ -185,10 +185,16 @@ def solve(
                 except (BranchError, ConversionError) as error:
                     note_python(where, getattr(fun, "__name__", type(fun).__name__), error)
                     return run(in_python=True)
+            t0, t1, t, y0 = float(t_span[0]), float(t_span[1]), found.t[-1], np.asarray(y0, float)
+            at = lambda times: rows(t0, t1, times, y0)
             if dense_output:
-                t0, t, y0 = float(t_span[0]), found.t[-1], np.asarray(y0, float)
-                at = lambda times: rows(t0, t, times, y0)
                 found.sol = Trajectory(at, min(t0, t), max(t0, t), found.t)
+            if t_eval is not None:
+                times = np.asarray(t_eval) * 1.0
+                if times.size and not min(t0, t1) <= times.min() <= times.max() <= max(t0, t1):
+                    raise ValueError("Values in `t_eval` are not within `t_span`.")
+                found.t = times[abs(times - t0) <= abs(t - t0)]
+                found.y = at(found.t).T
             return found
     if known:
         if is_own(options.get("jac")):
