@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as ss
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, onenormest, splu
 
 from ..core.aval import Array, Aval, result_dtype
 from ..core.contexts import compiling
@@ -23,10 +23,12 @@ from .indexing import ARRAY, index, index_add
 from .kinds import bilinear, repeat_lanes, solution, unbroadcast
 from .samples import anywhere, complex_normal
 
-__all__ = ["Pattern", "csr_product", "csr_solve", "product"]
+__all__ = ["Pattern", "condition", "csr_product", "csr_solve", "product"]
 
 #: entries of a matrix whose product is written out when it is compiled
 _FEW = 1 << 12
+#: a pivot of this part of the largest is looked at more closely
+_SMALL = 1e-8
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -182,6 +184,32 @@ def _factors(data: bytes, dtype: str, pattern: Pattern):
         return splu(matrix.tocsc())
     except RuntimeError as error:  # "Factor is exactly singular"
         raise np.linalg.LinAlgError(f"the sparse matrix of shape {matrix.shape} is singular") from error
+
+
+def condition(data: np.ndarray, pattern: Pattern) -> float:
+    """Return the condition number of a matrix, its rows and columns scaled, estimated; 1 where all pivots are large."""
+    own = floating(data.dtype)
+    return _condition(np.asarray(data, own).tobytes(), own.str, pattern)
+
+
+@functools.lru_cache(maxsize=4)
+def _condition(given: bytes, dtype: str, pattern: Pattern) -> float:
+    data = np.frombuffer(given, dtype)
+    try:
+        factors = _factors(given, dtype, pattern)
+    except np.linalg.LinAlgError:
+        return np.inf
+    pivots = np.abs(factors.U.diagonal())
+    if pivots.min() > _SMALL * pivots.max():
+        return 1.0
+    rows = np.maximum.reduceat(np.abs(data), pattern.indptr[:-1])  # none is empty: it would be singular
+    scaled = np.abs(pattern.matrix(data / rows[pattern.rows], False))
+    columns = scaled.max(axis=0).toarray().ravel()
+    inverse = LinearOperator(
+        pattern.shape, dtype=data.dtype, matvec=lambda v: columns * factors.solve(rows * v.ravel()),
+        rmatvec=lambda v: rows * factors.solve(columns * v.ravel(), "H"),
+    )  # fmt: skip
+    return float((scaled / columns[None]).sum(0).max() * onenormest(inverse))
 
 
 def _solve(data, b, *, pattern, transposed):

@@ -18,11 +18,14 @@ from .problem import Problem
 __all__ = ["solve_linearized"]
 
 
-def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, share: float = 1.0) -> Any:
+def solve_linearized(
+    f: Callable, x: Any, parameters: list, b: Any, kept: Any, share: float = 1.0, look: Callable | None = None
+) -> Any:  # fmt: skip
     """Solve ∂f(x, *parameters)·v = b for flat vectors of one length, by factorizing the sparse Jacobian in x.
 
     All of them may be tensors, and v may be differentiated in all of them. ``kept`` are the Factors of the equation:
     its pattern is found, and its matrix factorized, once for an answer. A larger share of nonzero entries is an error.
+    ``look(data, pattern)`` returns the entries of the matrix, if it is a good one.
     """
     if kept.sparse is None:
         S = detect(Problem(f, (x, *parameters), {}, Options("sparse_jacobian"), second=False), "auto", None)
@@ -36,4 +39,5 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, s
         kept.sparse = sparse_jacobian(f, sparsity=S), sparse_product().Pattern(S.indices, S.indptr, S.shape[1])
     jac, pattern = kept.sparse
     data = jac.data(x, *parameters)
+    data = data if look is None else look(data, pattern)
     return sparse_product().csr_solve(data, b.reshape((-1, 1)), pattern=pattern, transposed=False).reshape((-1,))

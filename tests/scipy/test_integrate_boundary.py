@@ -12,7 +12,7 @@ import scipy.linalg
 from scipy.optimize import brentq
 
 import dualad as da
-from dualad.errors import ArgumentTypeError, ConvergenceError, ShapeError, UnsupportedError
+from dualad.errors import ArgumentTypeError, ConvergenceError, ShapeError, SingularMatrixError, UnsupportedError
 from dualad.scipy.integrate import solve_bvp
 
 MESH = np.linspace(0.0, 1.0, 5)
@@ -203,6 +203,17 @@ def test_lifted_code_and_functions_with_branches() -> None:
         return solve_bvp(fun, lambda ya, yb: np.stack([ya[0], yb[0] - 1]), MESH, GUESS, tol=1e-9).sol(0.4)[0]
 
     np.testing.assert_allclose(da.grad(branches)(2.0), da.grad(closed)(2.0), rtol=1e-7)
+
+
+@pytest.mark.parametrize("nodes", [5, 800])
+def test_a_condition_that_fixes_nothing(nodes: int) -> None:
+    """However many unknowns there are: a constant can be added to y, up to rounding."""
+    free = lambda k: solve_bvp(
+        lambda x, y: k * np.cos(2 * np.pi * x) + 0 * y, lambda ya, yb: (1 + 1e-14) * ya - yb,
+        np.linspace(0, 1, nodes), np.zeros((1, nodes)), tol=1e-2,
+    ).y[0, -1]  # fmt: skip
+    with pytest.raises(SingularMatrixError, match="the Jacobian at the answer is singular"):
+        da.grad(free)(1.0)
 
 
 def test_errors() -> None:

@@ -383,9 +383,10 @@ class Condition(Equation):
         """Solve without a dense matrix."""
         unknown = self.unknown
         k = len(unknown.avals)
+        look = lambda data, pattern: regular(data, call=_Sparse(unknown.where, pattern))
         try:
             v = ABOVE.sparse_solve(
-                self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b, self.factors, _SPARSE_SHARE
+                self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b, self.factors, _SPARSE_SHARE, look
             )  # fmt: skip
         except SparsityError:
             v = None
@@ -425,12 +426,7 @@ class Condition(Equation):
         """Raise if the tangents would mean nothing: no inverse, or another one a Newton step further."""
         if not evidence:
             if not (number := self.factors.of(J).condition) <= SINGULAR:
-                raise SingularMatrixError(
-                    f"{self.unknown.where}: the Jacobian at the answer is singular (condition {number:.1e}); it maps"
-                    f" {null_direction(J)} to zero.",
-                    "the answer can move along that direction at no cost, so it has no derivative",
-                    "add the equation that fixes it, or differentiate a quantity that does not depend on it",
-                )
+                raise _singular(self.unknown.where, number, null_direction(J))
             return
         step, product = evidence
         if changed := self.change(J, step, product):
@@ -445,6 +441,27 @@ class Condition(Equation):
         """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
         size, change = np.linalg.norm(step), np.linalg.norm(self.factors.of(J).solve(product) - step)
         return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
+
+
+def _singular(where: str, number: float, direction: str) -> SingularMatrixError:
+    return SingularMatrixError(
+        f"{where}: the Jacobian at the answer is singular (condition {number:.1e}); it maps {direction} to zero.",
+        "the answer can move along that direction at no cost, so it has no derivative",
+        "add the equation that fixes it, or differentiate a quantity that does not depend on it",
+    )
+
+
+class _Sparse:
+    """The check of a sparse matrix, by its entries."""
+
+    def __init__(self, where: str, pattern: Any) -> None:
+        self.where, self.pattern = where, pattern
+
+    def check(self, data: np.ndarray) -> None:
+        """Raise if it has no inverse."""
+        number = importlib.import_module("dualad.ops.sparse_product").condition(data, self.pattern)
+        if not number <= SINGULAR:
+            raise _singular(self.where, number, "some direction")
 
 
 def _gmres(times: Callable, b: np.ndarray) -> np.ndarray:
