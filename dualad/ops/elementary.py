@@ -31,7 +31,7 @@ from .kinds import (
 from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, integers, positive
 
-__all__ = ["cos", "exp", "i0", "log", "logistic", "sin", "sinc", "sqrt", "tanh"]
+__all__ = ["cos", "derivative_of_sinc", "exp", "i0", "log", "logistic", "sin", "sinc", "sqrt", "tanh"]
 
 # ── exponentials, logarithms, the square root ────────────────────────────────────────────────────────────────────
 
@@ -148,28 +148,32 @@ logaddexp2 = _log_add_exp(np.logaddexp2, _LOG_2)
 # ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────
 
 
-def _sinc(x, *, order):
-    """Compute the n-th derivative of sin(πx)/(πx).
+def derivative_of_sinc(x, order):
+    """Return the n-th derivative of sin(πx)/(πx).
 
     With u = πx and f(u) = sin(u)/u: from (u f)⁽ⁿ⁾ = u f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = sin⁽ⁿ⁾ follows the recurrence
     f⁽ⁿ⁾ = (sin⁽ⁿ⁾(u) − n f⁽ⁿ⁻¹⁾)/u, stable for |u| > n/2; nearer to 0 the series
     Σ (−1)ᵏ u²ᵏ⁻ⁿ / ((2k+1) (2k−n)!) over 2k ≥ n is.
     """
-    x = strong(x)
+    u = np.pi * (np.where(x == 0, 1e-20, x) if order == 0 else x)
     if order == 0:
-        return np.sinc(x)
-    wide = np.asarray(x, np.result_type(x, np.float64))
-    u = np.pi * wide
+        return np.sin(u) / u
     near = abs(u) <= max(2.0, order / 2)
     far_u = np.where(near, 1.0, u)
     far = np.sin(far_u) / far_u
     for n in range(1, order + 1):
         far = (np.sin(far_u + n * (np.pi / 2)) - n * far) / far_u
-    near_u = np.where(near, u, 0.0)
-    series = np.zeros_like(u)
-    for k in range((order + 1) // 2 + order // 2 + 20, (order + 1) // 2 - 1, -1):
-        series = series + (-1) ** k * near_u ** (2 * k - order) / ((2 * k + 1) * math.factorial(2 * k - order))
-    return (np.pi**order * np.where(near, series, far)).astype(x.dtype)[()]
+    near_u, first, series = np.where(near, u, 0.0), (order + 1) // 2, 0.0
+    for k in range(first + 13 + order, first - 1, -1):
+        series = series * near_u**2 + (-1) ** k / ((2 * k + 1) * math.factorial(2 * k - order))
+    return np.pi**order * np.where(near, series * near_u if order % 2 else series, far)
+
+
+def _sinc(x, *, order):
+    x = strong(x)
+    if order == 0:
+        return np.sinc(x)
+    return derivative_of_sinc(np.asarray(x, np.result_type(x, np.float64)), order).astype(x.dtype)[()]
 
 
 def _i0(x, *, order):

@@ -6,6 +6,8 @@ and branches (``loops.py``), elementwise operators themselves (``operators.py``)
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, aval_of, is_weak
+from ...ops.elementary import derivative_of_sinc
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
+from ...transforms.trace import trace
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
+from .operators import BOOL, DOUBLE, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
 from .systems import has_system, solved, weight_of_system
 from .table import Way, lowering_of
@@ -31,6 +35,9 @@ __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 SMALL = 1024
 #: products in a matrix product that is written out
 _PRODUCTS = 4096
+#: entries, and orders of derivatives, of functions that are written out in other operators
+_SPELLED, _ORDERS = 128, 4
+_RUNNING = ("cumprod", "cumsum", "recurrence")
 _DEFINED = re.compile(r"^define (?:internal )?\S+ @(\w+)\(", re.MULTILINE)
 _NAMED = re.compile(r"@(\w+)")
 
@@ -77,10 +84,14 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
             or (out.dtype == BOOL) != (name in ("all", "any"))
         ):
             return False
+        if name == "recurrence" and any([(a.shape, a.dtype) != (out.shape, out.dtype) or is_weak(a) for a in avals]):
+            return False
         return name == "cumsum" or params.get("axis") is not None
     if way is Way.PRODUCT:
         floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
+    if way is Way.SPELLED:
+        return out.dtype == DOUBLE and out.size <= _SPELLED and params["order"] <= _ORDERS
     return way is Way.FACTOR and has_system(name, avals, out)
 
 
@@ -98,9 +109,11 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return weight_of_index(step)
     way = lowering_of(op).registers
     if way is Way.TOTAL:
-        return aval_of_atom(args[0]).size // (1 if op.name in ("cumsum", "argmax", "argmin") else 4) + 8 * most
+        return aval_of_atom(args[0]).size // (1 if op.name in (*_RUNNING, "argmax", "argmin") else 4) + 8 * most
     if way is Way.PRODUCT:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
+    if way is Way.SPELLED:
+        return 80 * most
     return weight_of_system(op.name, outs[0].aval) if way is Way.FACTOR else 2 * most
 
 
@@ -190,8 +203,10 @@ class Registers:
             return [self.product(args, out)]
         if way is Way.FACTOR:
             return solved(self, name, args, params, [v.aval for v in outs])
-        if name == "cumsum":
-            return [self.running_sum(args[0], params, out)]
+        if way is Way.SPELLED:
+            return self.program(_spelled(out.shape, params["order"]), args)
+        if name in _RUNNING:
+            return [self.running(name, args, params, out)]
         if name in ("argmax", "argmin"):
             return [self.position(name, args[0], params["axis"], out)]
         return [self.reduction(name, args[0], params, out)]
@@ -241,6 +256,11 @@ class Registers:
 
     def reduction(self, name: str, x: Values, params: dict, out: Aval) -> Values:
         axis = tuple(params["axis"])
+        if name in ("all", "any") and out.size == 1 and x.aval.size >= WIDTH:  # in no order, so by vectors
+            b, parts = Lanes(self.code, BOOL, WIDTH), parts_of(self.code, x)
+            if name == "any":
+                return Values(out, [b.any(functools.reduce(b.either, parts))])
+            return Values(out, [Lanes(self.code, BOOL, 1).invert(b.any(b.invert(functools.reduce(b.both, parts))))])
         if x.aval.dtype != out.dtype:  # truth values are counted
             x = self.elementwise("astype", [x], {"dtype": out.dtype}, Aval(x.aval.shape, out.dtype))
         where = places(x.aval)
@@ -294,17 +314,19 @@ class Registers:
             total = b.add(total, take(self.code, x, np.array([p]), 1))
         return total
 
-    def running_sum(self, x: Values, params: dict, out: Aval) -> Values:
-        """Add one after the other along an axis."""
+    def running(self, name: str, args: Sequence[Values], params: dict, out: Aval) -> Values:
+        """Take one entry after the other in, along an axis."""
+        x, reverse = args[-1], params.get("reverse")
         where = np.moveaxis(places(x.aval), params["axis"], -1)
-        where = where[..., ::-1] if params.get("reverse") else where
         b = Lanes(self.code, out.dtype, 1)
+        read = lambda value, p: take(self.code, value, np.array([p]), 1)
         entries: list[str] = [""] * out.size
-        for row in where.reshape(-1, where.shape[-1]):
-            total = ""
-            for p in row:
-                entry = take(self.code, x, np.array([p]), 1)
-                total = b.add(total, entry) if total else entry
+        for row in (where[..., ::-1] if reverse else where).reshape(-1, where.shape[-1]):
+            total = entries[row[0]] = read(x, row[0])
+            for before, p in itertools.pairwise(row):
+                if name == "recurrence":
+                    total = b.mul(read(args[0], before if reverse else p), total)
+                total = (b.mul if name == "cumprod" else b.add)(total, read(x, p))
                 entries[p] = total
         return join_entries(self.code, out, entries)
 
@@ -325,6 +347,12 @@ class Registers:
                 else:
                     parts.append(b.mul(x, y))
         return Values(out, parts)
+
+
+@functools.cache
+def _spelled(shape: tuple[int, ...], order: int) -> Program:
+    """Return a program for a derivative of ``sinc``."""
+    return trace(lambda x: derivative_of_sinc(x, order), np.ones(shape))
 
 
 def trailing(axis: Sequence[int], shape: tuple[int, ...]) -> int:

@@ -27,6 +27,7 @@ class Way(Enum):
     SCATTER = "adds at computed places"
     FACTOR = "factorizes, or solves with factors"
     LOOP = "runs programs"
+    SPELLED = "is a program of other operators"
 
 
 class Source(Enum):
@@ -75,6 +76,8 @@ LOWERINGS: dict[str, Lowering] = {
     "index_set": Lowering(_M, _J, _J, _NEW),
     "concatenate": Lowering(_M, _J, _J, _NEW),
     "stack": Lowering(_M, _J, _J, _NEW),
+    "shift": Lowering(_M, source=_NEW),
+    "sinc": Lowering(Way.SPELLED),
     "split": Lowering(_M),
     "unstack": Lowering(_M),
     "sum": Lowering(_T, _T, source=_NEW),
@@ -83,7 +86,9 @@ LOWERINGS: dict[str, Lowering] = {
     "prod": Lowering(_T, source=_NEW),
     "all": Lowering(_T, source=_NEW),
     "any": Lowering(_T, source=_NEW),
+    "cumprod": Lowering(_T, source=_NEW),
     "cumsum": Lowering(_T, _T, source=_NEW),
+    "recurrence": Lowering(_T, source=_NEW),
     "argmax": Lowering(_T, _T, source=_NEW),
     "argmin": Lowering(_T, _T, source=_NEW),
     "matmul": Lowering(_P, _P, _P, _NEW, "@"),

@@ -79,20 +79,22 @@ class Words(Facts):
 
     def _facts(self, condition: str, truth: bool) -> list[Sum]:
         """Return what a condition says of numbers if it is true, or false."""
-        if condition not in self.function.made:
-            return []
-        text = self.function.made[condition][0]
-        op, _, rest = text.partition(" ")
-        if op == "icmp":
-            return self._compared(rest, truth)
-        if op in ("or", "and") and (op == "and") == truth:
-            x, y = rest.split(" ", 1)[1].split(", ")
-            return self._facts(x, truth) + self._facts(y, truth)
-        if op == "xor" and rest.endswith(", true"):
-            return self._facts(rest.split(" ")[1].rstrip(","), not truth)
-        if text.startswith("call i1 @llvm.vector.reduce.or.") and not truth:
-            return self._facts(text.rsplit(" ", 1)[1].rstrip(")"), False)
-        return []
+        facts, left = list[Sum](), [(condition, truth)]
+        while left:
+            condition, truth = left.pop()
+            if condition not in self.function.made:
+                continue
+            text = self.function.made[condition][0]
+            op, _, rest = text.partition(" ")
+            if op == "icmp":
+                facts += self._compared(rest, truth)
+            elif op in ("or", "and") and (op == "and") == truth:
+                left += [(x, truth) for x in rest.split(" ", 1)[1].split(", ")]
+            elif op == "xor" and rest.endswith(", true"):
+                left.append((rest.split(" ")[1].rstrip(","), not truth))
+            elif text.startswith("call i1 @llvm.vector.reduce.or.") and not truth:
+                left.append((text.rsplit(" ", 1)[1].rstrip(")"), False))
+        return facts
 
     def _compared(self, text: str, truth: bool) -> list[Sum]:
         predicate, rest = text.split(" ", 1)

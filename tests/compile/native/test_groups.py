@@ -211,6 +211,37 @@ def test_vmapped_loops() -> None:
 # ── which equations ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("n", [7, 8, 1000, 1001])
+def test_lanes_of_while_loops_end_by_themselves(n: int) -> None:
+    root = lambda x: da.while_loop(lambda y: abs(y * y - x) > 1e-9 * x, lambda y: 0.5 * (y + x / y), x + 1.0)
+    same(da.vmap(root), np.abs(numbers(n)) + 0.1)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 100])
+def test_whether_any_and_all_hold(n: int) -> None:
+    for x in (np.zeros(n), np.eye(1, n)[0], np.eye(1, n, n - 1)[0], np.ones(n), 1.0 - np.eye(1, n, n // 2)[0]):
+        same(lambda x: (np.any(x > 0.5), np.all(x > 0.5), 2.0 * x), x)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (40,), (3, 9), (9, 3)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_running_products(shape: tuple[int, ...], axis: int) -> None:
+    x = numbers(*shape)
+    x.flat[-1] = 0.0
+    f = lambda x: np.sum(np.cumprod(x, axis=axis) ** 2)
+    same(lambda x: np.cumprod(x, axis=axis) * 2.0, x)
+    for make in (da.grad, lambda f: da.grad(lambda x: np.sum(da.grad(f)(x) ** 2))):
+        same(make(f), x, exact=False)
+
+
+@pytest.mark.parametrize("order", range(4))
+def test_sinc_near_zero_and_far_from_it(order: int) -> None:
+    f = np.sinc
+    for _ in range(order):
+        f = (lambda f: lambda x: da.jvp(f, (x,), (np.ones_like(x),))[1])(f)
+    same(f, np.array([0.0, 1e-300, 1e-9, -0.3, 2 / np.pi, 0.64, 1.0, -2.5, 40.0]), exact=False)
+
+
 def test_what_is_not_known_stays_with_numpy() -> None:
     f = lambda a, x: (np.linalg.eigvalsh(a * a + a.T)[0] * x - np.sort(x * 3)[0], np.sum(x) * 2, x + 1j)
     a, x = numbers(4, 4), numbers(11)
