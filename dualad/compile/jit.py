@@ -230,6 +230,12 @@ class Jitted(HasFront):
         """Return a report for these arguments: what became of each operation, costs, callbacks and their lines."""
         return explain_report(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
 
+    def unguarded(self, *args: Any) -> Callable | None:
+        """Return what calls the code for such arguments and compares nothing that it reads; None if it runs Python."""
+        self(*args)
+        bare = self._entries[0].without_captures() if len(self._entries) == 1 else None
+        return None if bare is None else front([bare], MethodType(Jitted.__call__, self))
+
     def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
         given, key = self._flat(args, kwargs)
         return self._find(key, given)[0] or self._specialise(given, key)

@@ -8,6 +8,7 @@ specialisations (``jit.py``).
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import operator
@@ -20,8 +21,10 @@ import optree
 from ..core.aval import aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError
+from ..guards.reach import Reach
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
+from .captures import Captures
 from .whole_numbers import fits
 
 __all__ = [
@@ -175,7 +178,7 @@ class FastPath:
     """
 
     def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, run_eagerly: Callable) -> None:
-        self.run, self.run_eagerly = spec.entered, run_eagerly
+        self._spec, self.run, self.run_eagerly = spec, spec.entered, run_eagerly
         #: so many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
         self.hidden, self.captures, self.convention = spec.captures.inputs, spec.captures, _convention.get()
@@ -221,6 +224,14 @@ class FastPath:
         self.guards.append(Guard(op, slot, thing, first))
         for i, x in parts:
             self._look(x, first + i, False)
+
+    def without_captures(self) -> FastPath | None:
+        """Return the same with nothing to compare besides the arguments, if the code runs no Python."""
+        if self._spec.traced.check is not None or not set(self._spec.program.compiled.calls) <= {"native", "library"}:
+            return None
+        bare = copy.copy(self)
+        bare.captures = Captures(Reach(()), (), True)
+        return bare
 
     def python(self) -> Callable | None:
         """A function in Python that takes a call like this, or returns ``NO_MATCH``; None if there can be none."""

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.compile.native.front import extension
 from dualad.compile.tracing import EffectWarning
 from dualad.errors import PerformanceNote
 
@@ -413,3 +414,17 @@ def test_columns_of_a_captured_table_are_followed(native: str, monkeypatch: pyte
             assert fast(x) == f(x)
     table[:, 0] = 7.0  # beside what is read
     assert fast(np.ones(4)) == f(np.ones(4))
+
+
+@pytest.mark.skipif(extension() is None, reason="calls begin in Python")
+def test_a_call_without_guards_is_of_what_was_read_when_it_was_made() -> None:
+    read = {"factor": 2.0}
+    f = da.jit(lambda x: read["factor"] * np.sqrt(x))
+    bare = f.unguarded(X)
+    np.testing.assert_array_equal(bare(X), 2.0 * np.sqrt(X))
+    read["factor"] = 3.0
+    np.testing.assert_array_equal(bare(X), 2.0 * np.sqrt(X))
+    np.testing.assert_array_equal(f(X), 3.0 * np.sqrt(X))
+    np.testing.assert_array_equal(f.unguarded(X)(X), 3.0 * np.sqrt(X))
+    np.testing.assert_array_equal(bare(X[:2]), 3.0 * np.sqrt(X[:2]))  # another signature goes the usual way
+    assert da.jit(lambda x: da.wrap(np.sin, jac=np.cos)(x) + 1).unguarded(X) is None  # Python runs in it

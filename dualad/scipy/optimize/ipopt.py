@@ -26,7 +26,7 @@ import scipy.optimize as so
 
 from ...errors import ArgumentError, SparsityError
 from .nonlinear import Curvature, Rows, model_of
-from .problem import SolverCall
+from .problem import SolverCall, unguarded
 from .stationary import Constraints, Limits, Part
 
 __all__ = ["SOLVERS", "solve_by"]
@@ -111,8 +111,8 @@ class _Callbacks(SimpleNamespace):
         finally:
             signal.signal(signal.SIGINT, default)
 
-    def fill(self, name: str, matrix: Curvature | Rows, entries: Callable) -> None:
-        """Let the solver fill a sparse matrix."""
+    def fill(self, name: str, matrix: Curvature | Rows, entries: Callable, is_fixed: bool) -> None:
+        """Let the solver fill a sparse matrix, whose structure may change if it is not fixed."""
 
         def values(x: np.ndarray, *more: Any) -> Any:
             found = entries(x, *more)
@@ -125,7 +125,7 @@ class _Callbacks(SimpleNamespace):
             return found
 
         setattr(self, f"{name}structure", lambda: (matrix.rows, matrix.columns))
-        self.add(name, values, np.full(len(matrix.rows), np.nan))
+        self.add(name, entries if is_fixed else values, np.full(len(matrix.rows), np.nan))
 
     def intermediate(self, mode: int, iteration: int, value: float, *numbers: Any) -> bool:
         """Tell the user's callback where the search has come to; return whether it goes on."""
@@ -165,24 +165,39 @@ def solve_by(
     model, numbers = model_of(call.where, call.pair is not None, [objective, *curved], x0)
     back = _Callbacks(call, callback)
     back.x = x0
-    given = call.own_jac or call.pair
-    own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
-    slope = own if given else (lambda x: model.gradient(x, *numbers))
-    if not given:
-        model.gradient(x0, *numbers)  # is compiled now, before the search begins
-    back.add("objective", lambda x: float(model.value(x, *numbers)), np.nan)
-    back.add("gradient", (lambda x: np.reshape(own(x), (n,))) if given else slope, np.full(n, np.nan))
-    limits: dict[str, Any] = {}
-    if m:
-        assert held is not None
-        c = Rows(model, parts, x0, numbers, call.where)
-        back.add("constraints", c.values, np.full(m, np.nan))
-        back.fill("jacobian", c, c.entries)
-        low, high = held.limits(values)
-        limits = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}
+    given, at = call.own_jac or call.pair, (x0, *numbers)
+    ours: dict[str, tuple] = {"objective": (model.value, at)}
+    if given is None:
+        ours["gradient"] = model.gradient(*at), at
+    c = Rows(model, parts, x0, numbers, call.where) if m else None
+    H = None
     if options["hessian_approximation"] == "exact":
         H = Curvature(model, objective, parts, x0, numbers, call.where)
-        back.fill("hessian", H, H.entries)
+        if H.ours is not None:
+            ours["hessian"] = H.ours.data, H.at
+    if curved:
+        ours["constraints"] = model.held, at
+    if c is not None and c.ours is not None:
+        ours["jacobian"] = c.ours.data, at
+    is_alone = callback is None and given is None and not [u for M in (c, H) if M is not None for u in M.users]
+    bare = unguarded(ours) if is_alone else {}
+    functions = {name: _with(bare.get(name, f), numbers) for name, (f, _) in ours.items()}
+    back.add("objective", functions["objective"] if bare else lambda x: float(functions["objective"](x)), np.nan)
+    if given is not None:
+        own = (lambda x: given(values, x)) if call.pair is None else (lambda x: given(values, x)[1])
+        functions["gradient"] = lambda x: np.reshape(own(x), (n,))
+    back.add("gradient", functions["gradient"], np.full(n, np.nan))
+    limits: dict[str, Any] = {}
+    if c is not None:
+        assert held is not None
+        c.functions = functions
+        back.add("constraints", functions["constraints"] if c.is_curved else c.values, np.full(m, np.nan))
+        back.fill("jacobian", c, functions["jacobian"] if c.is_ours else c.entries, bool(bare))
+        low, high = held.limits(values)
+        limits = {"cl": np.broadcast_to(low, (m,)), "cu": np.broadcast_to(high, (m,))}
+    if H is not None:
+        H.functions = functions
+        back.fill("hessian", H, functions["hessian"] if H.is_ours else H.entries, bool(bare))
     low, high = (np.full(n, -np.inf), np.full(n, np.inf)) if box.limits is None else box.limits(values)
     limits |= {"lb": np.array(low, float), "ub": np.array(high, float)}
     problem = package.Problem(n=n, m=m, problem_obj=back, **limits)
@@ -211,6 +226,11 @@ def solve_by(
         nhev=back.counts["hessian"], constr=np.array(info["g"]), multipliers=-np.array(info["mult_g"]),
         lower_multipliers=np.array(info["mult_x_L"]), upper_multipliers=np.array(info["mult_x_U"]),
     )  # fmt: skip
+
+
+def _with(f: Callable, numbers: list) -> Callable:
+    """Return a function for these numbers."""
+    return (lambda *at: f(*at, *numbers)) if numbers else f
 
 
 def _multipliers(before: Any) -> dict[str, np.ndarray]:

@@ -103,10 +103,17 @@ class Model:
         self.held = compiled(held, *at) if len(functions) > 1 else held
         #: whether a function that should be is not compiled
         self.is_plain = self.value is value or (self.held is held and len(functions) > 1)
-        self.gradient, self.value_and_gradient = compiled_later(grad(value)), compiled_later(value_and_grad(value))
+        self.value_and_gradient, self._slope = compiled_later(value_and_grad(value)), grad(value)
+        self._is_slope_compiled = False
         self._derivatives = {
             "jacobian": ABOVE.sparse_jacobian(holding(1)), "hessian": ABOVE.sparse_hessian(lagrangian, triangle="lower")
         }  # fmt: skip
+
+    def gradient(self, *at: Any) -> Callable:
+        """Return the gradient of the objective, compiled."""
+        if not self._is_slope_compiled:
+            self._slope, self._is_slope_compiled = compiled(self._slope, *at), True
+        return self._slope
 
     def numbers(self, given: list) -> list:
         """Return the numbers among arguments."""
@@ -203,7 +210,10 @@ class _Users:
 
 
 class Rows:
-    """Constraints in their order, and the entries of their Jacobian: ours, users' matrices, those of linear ones."""
+    """Constraints in their order, and the entries of their Jacobian: ours, users' matrices, those of linear ones.
+
+    ``functions`` are to be those of the model for these numbers, by name.
+    """
 
     def __init__(self, model: Model, parts: list[Part], x: Any, numbers: list, where: str) -> None:
         rows = _rows_of(parts)
@@ -214,32 +224,32 @@ class Rows:
         matrices = [ss.csr_array(p.given) for p in parts if p.function is None]
         self._A = ss.vstack([ss.csr_array((0, x.size)), *matrices], format="csr")
         A = self._A.tocoo()
-        self._model, self._numbers = model, numbers
         bent = _joined(rows, [p.function is not None and p.jac is None for p in parts])
-        self._bent = model.matrix("jacobian", x, *numbers) if len(bent) else None
+        #: our matrix
+        self.ours = model.matrix("jacobian", x, *numbers) if len(bent) else None
         users = [(r, _Users(p.jac, where, False, x)) for r, p in zip(rows, parts, strict=True) if p.jac is not None]
-        self._users = [u for _, u in users]
-        made = [(bent, self._bent)] if self._bent is not None else []
+        self.users = [u for _, u in users]
+        made = [(bent, self.ours)] if self.ours is not None else []
         made += users
         self.rows = np.concatenate([*[r[m.rows] for r, m in made], self._straight[A.row]])
         self.columns = np.concatenate([*[m.columns for _, m in made], A.col])
+        self.functions: dict[str, Callable] = {}
+        #: whether the model's functions return all of the values, and all entries
+        self.is_curved = not len(self._straight)
+        self.is_ours = self.is_curved and not self.users
 
     def values(self, x: Any) -> Any:
         """Return c(x)."""
-        found = self._model.held(x, *self._numbers) if len(self.curved) else np.zeros(0)
-        if not len(self._straight):
-            return found
         out = np.empty(len(self.curved) + len(self._straight))
-        out[self.curved], out[self._straight] = found, self._A @ x
+        if len(self.curved):
+            out[self.curved] = self.functions["constraints"](x)
+        out[self._straight] = self._A @ x
         return out
 
     def entries(self, x: Any) -> Any:
         """Return the entries of the Jacobian."""
-        found = [] if self._bent is None else [self._bent.data(x, *self._numbers)]
-        found += [u.data(x) for u in self._users]
-        if len(self._straight):
-            found.append(self._A.data)
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        found = [] if self.ours is None else [self.functions["jacobian"](x)]
+        return np.concatenate([*found, *[u.data(x) for u in self.users], self._A.data])
 
 
 class Curvature:
@@ -248,24 +258,28 @@ class Curvature:
     def __init__(self, model: Model, objective: Part, parts: list[Part], x: Any, numbers: list, where: str) -> None:
         rows = _rows_of(parts)
         self._bent = _joined(rows, [p.function is not None and p.hess is None for p in parts])
-        self._numbers, self._ours = numbers, None
-        if objective.hess is None or len(self._bent):
-            self._ours = model.matrix("hessian", x, np.ones(len(self._bent)), 1.0, *numbers)
+        #: where our matrix is made, which is none where all are users'
+        self.at = x, np.ones(len(self._bent)), 1.0, *numbers
+        is_needed = objective.hess is None or len(self._bent)
+        self.ours = model.matrix("hessian", *self.at) if is_needed else None
         self._first = None if objective.hess is None else _Users(objective.hess, where, True, x)
         self._users = [
             (r, _Users(p.hess, where, True, x, np.ones(len(r))))
             for r, p in zip(rows, parts, strict=True) if p.hess is not None
         ]  # fmt: skip
-        made = [m for m in (self._ours, self._first, *[u for _, u in self._users]) if m is not None]
+        self.users = [m for m in (self._first, *[u for _, u in self._users]) if m is not None]
+        made = [*([] if self.ours is None else [self.ours]), *self.users]
         self.rows, self.columns = [np.concatenate([getattr(m, side) for m in made]) for side in ("rows", "columns")]
+        #: whether the model's function returns all of it
+        self.is_ours = not self.users and len(self._bent) == sum([p.size for p in parts])
+        self.functions: dict[str, Callable] = {}
 
     def entries(self, x: Any, multipliers: Any, factor: Any) -> Any:
         """Return the entries."""
-        found = [] if self._ours is None else [self._ours.data(x, multipliers[self._bent], factor, *self._numbers)]
+        found = [] if self.ours is None else [self.functions["hessian"](x, multipliers[self._bent], factor)]
         if self._first is not None:
             found.append(factor * self._first.data(x))
-        found += [u.data(x, multipliers[r]) for r, u in self._users]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        return np.concatenate([*found, *[u.data(x, multipliers[r]) for r, u in self._users]])
 
 
 def _rows_of(parts: list[Part]) -> list:

@@ -45,7 +45,7 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
     "compiled", "compiled_later", "converged", "convergence_error", "counters", "fields", "inside", "is_jitted",
-    "null_direction", "regular", "solves", "start_of", "warn",
+    "null_direction", "regular", "solves", "start_of", "unguarded", "warn",
 ]  # fmt: skip
 
 #: largest number of unknowns for which the matrix of the tangents' system is built
@@ -197,6 +197,15 @@ def compiled_later(f: Callable) -> Callable:
         return fast[0](*at)
 
     return function
+
+
+def unguarded(functions: dict[str, tuple[Callable, Sequence]]) -> dict[str, Callable]:
+    """Return functions, given with arguments, that compare nothing they read; none, if one of them runs Python.
+
+    They are for a search in which nothing else does: then nothing writes to what they read, which is compared here.
+    """
+    bare = {name: is_jitted(f) and f.unguarded(*at) for name, (f, at) in functions.items()}
+    return bare if all(bare.values()) else {}
 
 
 def is_jitted(f: Any) -> bool:
