@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 from ...base.frames import user_level
+from ...base.tree import flatten
 from ...control.control_flow import while_loop
 from ...control.loops import scan
 from ...control.subprograms import stage
@@ -26,7 +28,7 @@ from .rosenbrock import RODAS5P
 from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
 
 __all__ = [
-    "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "is_machine_code", "is_solvable", "message_of",
+    "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "compiled_once", "is_machine_code", "is_solvable", "message_of",
     "no_singular_matrix", "note_python", "note_scipys_loop", "rows_at", "run_native", "stopped_early", "written_down",
 ]  # fmt: skip
 
@@ -69,15 +71,34 @@ def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: An
     return rows, s._replace(status=np.where(forward * (times[-1] - s.t) > 0, s.status, RUNNING))
 
 
-def compiled(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Sequence:
-    """Return ``function(*arrays)``, a list, by code that is compiled once for arrays like these."""
-    arrays = [np.asarray(a, order="C") for a in arrays]
+def compiled(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Any:
+    """Return ``function(*arrays)`` by code that is compiled once for arrays like these."""
+    code = problem.once(("compiled", key), lambda: compiled_once(function, problem.name, problem.settings.where))
+    return code(*arrays)
 
-    def make() -> Callable:
-        body = stage(function, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
-        return ABOVE.compiled(body.program).run
 
-    return problem.once(("compiled", key, *[(a.shape, a.dtype) for a in arrays]), make)(*arrays)
+def compiled_once(function: Callable, name: str, where: str) -> Callable:
+    """Return a function of trees of arrays, compiled once for their shapes: what it reads besides does not change."""
+    made: dict[Any, tuple] = {}
+
+    def call(*given: Any) -> Any:
+        leaves, tree = flatten(given)
+        arrays = [np.asarray(x, order="C") for x in leaves]
+        key = tree, *[(a.shape, a.dtype) for a in arrays]
+        if key not in made:
+            trees: list = []
+
+            def flat(*values: Any) -> list:
+                out, of_out = flatten(function(*optree.tree_unflatten(tree, values)))
+                trees.append(of_out)
+                return out
+
+            body = stage(flat, [Aval(a.shape, a.dtype) for a in arrays], name, where)
+            made[key] = ABOVE.compiled(body.program).run, trees[-1]
+        run, of_out = made[key]
+        return optree.tree_unflatten(of_out, run(*arrays))
+
+    return call
 
 
 def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, what: str = "the solver") -> Any:

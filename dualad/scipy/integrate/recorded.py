@@ -12,18 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import optree
 import scipy.integrate as si
 
-from ...base.tree import flatten
 from ...control.control_flow import while_loop
 from ...control.loops import scan
-from ...control.subprograms import stage
 from ...core.above import ABOVE
-from ...core.aval import Aval
 from .fixed_steps import FIXED
 from .functions import entries
-from .native import LOOPS, SMALL, message_of, written_down
+from .native import LOOPS, SMALL, compiled_once, message_of, written_down
 from .rosenbrock import RightHandSide
 from .runge_kutta import EXPLICIT, RUNNING, Control, State, advance, at, begin
 
@@ -53,30 +49,6 @@ class Recorder(NamedTuple):
             s, (t, y, tried) = self.steps(s, t1, args, control)
             kept = t != np.append(before, t[:-1])
             yield t[kept], y[kept], tried[kept], s
-
-
-def compiled_once(function: Callable, where: str) -> Callable:
-    """Return a function of trees of arrays, compiled once for their shapes: what it reads besides does not change."""
-    made: dict[Any, tuple] = {}
-
-    def call(*given: Any) -> Any:
-        leaves, tree = flatten(given)
-        arrays = [np.asarray(x, order="C") for x in leaves]
-        key = tree, *[(a.shape, a.dtype) for a in arrays]
-        if key not in made:
-            trees: list = []
-
-            def flat(*values: Any) -> list:
-                out, of_out = flatten(function(*optree.tree_unflatten(tree, values)))
-                trees.append(of_out)
-                return out
-
-            body = stage(flat, [Aval(a.shape, a.dtype) for a in arrays], "steps", where)
-            made[key] = ABOVE.compiled(body.program).run, trees[-1]
-        run, of_out = made[key]
-        return optree.tree_unflatten(of_out, run(*arrays))
-
-    return call
 
 
 def in_steps(slopes: Callable, name: str, compiled: Callable, length: int = _AT_ONCE) -> Recorder:
@@ -110,7 +82,7 @@ def problem_steps(problem: Any, y0: Any, args: tuple) -> Recorder:
         body = written_down(problem, lambda *given: [problem.function(*given)], [np.zeros(()), y0, *args])
         if body is None or body.captured or problem.n > SMALL:
             return in_steps(slopes, s.name, lambda f: f, 1)
-        return in_steps(slopes, s.name, lambda f: compiled_once(f, s.where))
+        return in_steps(slopes, s.name, lambda f: compiled_once(f, problem.name, s.where))
 
     return problem.once("in steps", make)
 
