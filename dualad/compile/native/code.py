@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +55,8 @@ class Code:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        #: right-hand side -> name
-        self._known: dict[str, str] = {}
+        #: right-hand side -> name, and operands of an operator -> its result, as long as they are in force
+        self.known: dict[Any, Any] = {}
         #: values that are zeros, of either sign
         self.zeros: set[str] = set()
         self._count = 0
@@ -72,9 +73,9 @@ class Code:
 
     def value(self, text: str) -> str:
         """Return the name of a value without effects."""
-        found = self._known.get(text)
+        found: str | None = self.known.get(text)
         if found is None:
-            found = self._known[text] = self.name()
+            found = self.known[text] = self.name()
             self.lines.append(f"  {found} = {text}")
         return found
 
@@ -170,11 +171,11 @@ class Code:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Forget at the end what was written inside: it is not in force behind a loop or a branch."""
-        before = dict(self._known)
+        before = dict(self.known)
         try:
             yield
         finally:
-            self._known = before
+            self.known = before
 
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = text

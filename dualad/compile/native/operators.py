@@ -297,6 +297,10 @@ def of_operands(
     The result is a text with as many lanes as one of them has; ``out``, ``exponent`` and ``inline`` are those of
     ``elementwise``.
     """
+    key = (name, dtype, out, exponent, inline, *operands)
+    found: tuple[str, int] | None = code.known.get(key)
+    if found is not None:
+        return found
     width = max([lanes for _, lanes, _ in operands])
     b, names = Lanes(code, dtype, width), []
     for i, (x, lanes, given) in enumerate(operands):
@@ -304,7 +308,8 @@ def of_operands(
         if given is not wanted:
             x = convert(Lanes(code, given, lanes), x, wanted)
         names.append(b.of(wanted).splat(x) if lanes < width else x)
-    return elementwise(b, name, names, out, exponent, inline), width
+    found = code.known[key] = elementwise(b, name, names, out, exponent, inline), width
+    return found
 
 
 def short_total(b: Lanes, name: str, entry: Callable[[int], str], count: int, inner: int) -> str:
