@@ -31,8 +31,8 @@ def size_of(kind: str) -> int:
 def globals_of(text: str) -> dict[str, tuple[int, list[int]]]:
     """Return the constants of a module: their bytes, and their numbers if they are whole ones."""
     found: dict[str, tuple[int, list[int]]] = {}
-    for line in text.split("\n"):
-        if line.startswith("@") and (known := _GLOBAL.match(line)):
+    for part in f"\n{text}".split("\n@")[1:]:
+        if known := _GLOBAL.match("@" + part.partition("\n")[0]):
             whole = known[2].endswith(" x i64]")
             found[known[1]] = size_of(known[2]), [int(n[4:]) for n in known[3].split(", ")] if whole else []
     return found
@@ -40,18 +40,9 @@ def globals_of(text: str) -> dict[str, tuple[int, list[int]]]:
 
 def functions_of(text: str) -> dict[str, Function]:
     """Return the functions that a module defines."""
-    found: dict[str, Function] = {}
-    lines: list[str] | None = None
-    head = ""
-    for line in text.split("\n"):
-        if line.startswith("define "):
-            head, lines = line, []
-        elif line == "}" and lines is not None:
-            function = Function(head, lines)
-            found[function.name], lines = function, None
-        elif lines is not None:
-            lines.append(line)
-    return found
+    bodies = [part.partition("\n}")[0].split("\n") for part in f"\n{text}".split("\ndefine ")[1:]]
+    functions = [Function(f"define {head}", lines) for head, *lines in bodies]
+    return {function.name: function for function in functions}
 
 
 class Function:
@@ -94,7 +85,10 @@ class Function:
                     raise ValueError(f"{name} is made twice")
                 self.made[name] = text, block, at
             op = text[: text.find(" ")]
-            if op == "load":
+            if op in _PURE:
+                if op == "getelementptr" and text.startswith(f"getelementptr i8, ptr {_SCRATCH}, i64 "):
+                    rooms.add(int(text.rsplit(" ", 1)[1]))
+            elif op == "load":
                 kind, _, rest = text[5:].partition(", ptr ")
                 self.accesses.append((kind, rest.split(",")[0], block, text))
             elif op == "store":
@@ -111,8 +105,6 @@ class Function:
                 # What is given no address has no memory to look at.
                 given = _arguments(called[3]) if "ptr " in called[3] else []
                 self.calls.append((called[2], given, block, at))
-            elif op == "getelementptr" and text.startswith(f"getelementptr i8, ptr {_SCRATCH}, i64 "):
-                rooms.add(int(text.rsplit(" ", 1)[1]))
             elif op == "br" and text.startswith("br label"):
                 self._ends[block].append((text.rsplit("%", 1)[1], "", True))
             elif op == "br":
@@ -120,7 +112,7 @@ class Function:
                 self._ends[block] += [(yes, condition, True), (no, condition, False)]
             elif op == "switch":
                 self._ends[block] += [(label, "", True) for label in re.findall(r"label %([\w.]+)", text)]
-            elif op not in _PURE:
+            else:
                 raise ValueError(f"{text!r} is not read")
         self.rooms[_SCRATCH] = sorted(rooms)
 
