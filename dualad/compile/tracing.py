@@ -223,7 +223,8 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
         traced = again if touched else traced
     if watched.moved(set()):  # the numbers may be the same by chance, or too few to make a difference
         raise _not_repeated(f, given, along, None)
-    after = Snapshot.of(roots)
+    # With the names that code had before, one look finds what has been added.
+    after = Snapshot.of(roots, code=before.reach.names) if before is not None else None
     if after is not None:  # what is another at each trace, of one program, is not computed with
         after.without(moving)
     # What a function notes in its own attributes, a counter of its traces, is meant to be noted then.

@@ -106,7 +106,7 @@ class Reach:
     """
 
     def __init__(self, roots: Iterable, code: Named = NOTHING_NAMED) -> None:
-        self.names, self.code = NOTHING_NAMED, code
+        self.names = code
         while True:  # code that is found names more; then it is looked once more
             known = self.names
             self.places: dict[tuple, Place] = {}
@@ -118,7 +118,6 @@ class Reach:
             self._seen: dict[int, Any] = {}
             self._pending = list(roots)
             self._count = 0
-            self.names |= code
             while self._pending:
                 x = self._pending.pop()
                 try:
@@ -419,15 +418,18 @@ class Snapshot:
 
     __slots__ = ("contents", "reach", "roots")
 
-    def __init__(self, roots: Sequence, most: float) -> None:
-        self.roots, self.reach = roots, Reach(roots)
+    def __init__(self, roots: Sequence, most: float, code: Named) -> None:
+        self.roots, self.reach = roots, Reach(roots, code)
         self.contents = [(a, contents_of(a)) for a in self.reach.arrays if a.nbytes <= most]
 
     @classmethod
-    def of(cls, roots: Sequence, most: float = float("inf")) -> Snapshot | None:
-        """Return what is within reach now, with arrays of up to ``most`` bytes; None if that is too much."""
+    def of(cls, roots: Sequence, most: float = float("inf"), code: Named = NOTHING_NAMED) -> Snapshot | None:
+        """Return what is within reach now, with arrays of up to ``most`` bytes; None if that is too much.
+
+        ``code`` has run besides what is found by itself.
+        """
         try:
-            return cls(roots, most)
+            return cls(roots, most, code)
         except TooMuch:
             return None
 
