@@ -28,6 +28,8 @@ EACH = 500
 _PRODUCTS = 16
 #: units in the last place that are promised of mathematics, and that each term of a sum is moved by
 _UNITS = 4.0
+#: random numbers at most for an array (a prime, to miss its rows): to draw takes longer than all else that moves it
+_DRAWN = 16381
 
 #: kinds and names of operators whose results compiled code has to give bit for bit
 _EXACT_KINDS = frozenset({"barrier", "constant", "join", "predicate", "sort"})
@@ -250,12 +252,12 @@ class _Noise:
         size = np.abs(x)
         if by_largest and x.ndim > 1:
             size = np.max(size, axis=(-2, -1), keepdims=True)
-        size = np.maximum(size * about.eps, about.smallest_subnormal)
-        shift = self._random.random(x.shape)
+        size = np.maximum(size, about.smallest_subnormal / about.eps)
+        shift = self._by_chance(x.shape)
         shift += 0.5 * side - 0.5
-        shift *= units
+        shift *= units * about.eps
         if x.dtype.kind == "c":
-            shift = shift + 1j * units * (self._random.random(x.shape) - 0.5)
+            shift = shift + 1j * units * about.eps * (self._by_chance(x.shape) - 0.5)
         shift *= size
         shift += x
         moved = np.asarray(shift).astype(x.dtype, copy=False)
@@ -264,6 +266,12 @@ class _Noise:
         if not np.all(np.isfinite(moved)):
             np.copyto(moved, x, where=~(np.isfinite(x) & np.isfinite(size)))
         return moved[()]
+
+    def _by_chance(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return numbers between 0 and 1, which come again and again in a large array."""
+        if math.prod(shape) <= _DRAWN:
+            return self._random.random(shape)
+        return np.resize(self._random.random(_DRAWN), shape)
 
 
 def _gathers(op: Any, avals: Sequence, outs: Sequence) -> tuple[bool, bool, float]:
