@@ -69,11 +69,11 @@ class Guarded:
             # A zone begins in the middle of a word where an array ends there.
             whole = np.frombuffer(pattern * 2, np.uint8)[low % 8 : low % 8 + 8]
             cut = high - (high - low) % 8
-            same = np.array_equal(self._memory[low:cut].reshape(-1, 8), np.broadcast_to(whole, ((cut - low) // 8, 8)))
+            same = np.all(self._memory[low:cut].view(np.int64) == whole.view(np.int64))
             if not same or not np.array_equal(self._memory[cut:high], whole[: high - cut]):
                 found.append(f"behind {self._name(i - 1)}" if i else f"before {self._name(0)}")
         for i, (a, b) in enumerate(zip(self.given, self._originals, strict=True)):
-            if a.tobytes() != b.tobytes():
+            if not np.array_equal(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")):
                 found.append(f"into {self._name(i)}")
         if found:
             raise StrayWrite(f"machine code wrote {', '.join(found)}")
