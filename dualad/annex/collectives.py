@@ -68,13 +68,9 @@ _SHAPES: list[tuple] = [((),), ((3,),), ((2, 3),)]
 # ── the operators ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sum_up(value, level, params):
-    return np.sum(value, axis=0, dtype=value.dtype) if value.dtype.kind in "iu" else np.sum(value, axis=0)
-
-
 psum_op = Collective(
     "psum",
-    _sum_up,
+    lambda value, level, params: np.sum(value, axis=0, dtype=value.dtype if value.dtype.kind in "iu" else None),
     impl=lambda x, *, axis: x * _count(axis, "psum"),
     abstract_eval=lambda x, *, axis: Aval(x.shape, x.dtype),
     linear_in=(0,),

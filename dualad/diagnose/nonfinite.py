@@ -214,19 +214,11 @@ class Finder:
         finally:
             self._local.muted = before
 
-    def _wrong(self, x: Any) -> np.ndarray | None:
-        """Return the mask of what counts as not finite, or ``None`` if nothing does."""
-        a = np.asarray(x)
-        if a.dtype.kind not in "fc":
-            return None
-        mask = ~np.isfinite(a) if self.inf else np.isnan(a)
-        return mask if mask.any() else None
-
     def _bad(self, x: Any) -> Iterator[tuple[Leaf, np.ndarray]]:
         """Yield the arrays inside nested tensors that are not finite, each with its mask."""
         for leaf in leaves(x):
-            mask = self._wrong(leaf.value)
-            if mask is not None:
+            a = np.asarray(leaf.value)
+            if a.dtype.kind in "fc" and (mask := ~np.isfinite(a) if self.inf else np.isnan(a)).any():
                 yield leaf, mask
 
     def _first(self, xs: Any) -> tuple[int, Any] | None:

@@ -43,7 +43,7 @@ def write_into_graph(op: Any, args: Sequence, params: dict, how: str, what: str 
         return op.impl.__wrapped__(*args, **params)
     if count > 1 and how in ("matrices", "stack") and ndim > 2 and (cuts := _cuts(lazy, ndim)) is not None:
         pieces = [
-            write_into_graph(op, [_piece(a, start, stop, ndim) for a in args], params, how)
+            write_into_graph(op, [a[start:stop] if np.ndim(a) == ndim and len(a) > 1 else a for a in args], params, how)
             for start, stop in zip([0, *cuts], cuts, strict=False)
         ]
         if op.multiple_results:
@@ -68,10 +68,6 @@ def _cuts(lazy: list, ndim: int) -> list[int] | None:
     stacks = [a for a in lazy if a.ndim == ndim and a.shape[0] > 1]
     whole = all([max(a.numblocks[a.ndim == ndim :], default=1) == 1 for a in lazy])
     return list(itertools.accumulate(stacks[0].chunks[0])) if whole and stacks else None
-
-
-def _piece(a: Any, start: int, stop: int, ndim: int) -> Any:
-    return a[start:stop] if np.ndim(a) == ndim and a.shape[0] > 1 else a
 
 
 def _evaluate(name: str, module: str, params: dict, *args: Any) -> Any:

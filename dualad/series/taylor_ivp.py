@@ -184,7 +184,8 @@ def taylor_ivp(
             status = -3
             break
     solution = TaylorSolution(times, polynomials) if polynomials else None
-    shown = np.array(times) if t_eval is None else _chosen_times(t_eval, times)
+    shown = np.array(times if t_eval is None else t_eval, float)
+    shown = shown[(shown >= min(times[0], times[-1])) & (shown <= max(times[0], times[-1]))]
     if solution is None:
         states = np.reshape(y, (-1, 1))
     elif t_eval is None:
@@ -422,9 +423,3 @@ def _state(y0: Any) -> Any:
     if not is_inexact(aval.dtype):
         raise DtypeError(f"taylor_ivp: y0 has dtype {aval.dtype}.", "a state moves", "pass floating-point numbers")
     return y.copy() if type(y) is np.ndarray else y
-
-
-def _chosen_times(t_eval: Any, times: list[float]) -> np.ndarray:
-    chosen = np.asarray(t_eval, float)
-    low, high = sorted((times[0], times[-1]))
-    return chosen[(chosen >= low) & (chosen <= high)]

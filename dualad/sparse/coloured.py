@@ -95,7 +95,8 @@ class Products:
 
         carry = push if forward else pull
         found = carry(*[s[0] for s in seeds]) if stop - start == 1 else vmap(carry, randomness="same")(*seeds)
-        return _join([np.reshape(x, (stop - start, -1)) for x in found])
+        rows = [np.reshape(x, (stop - start, -1)) for x in found]
+        return (rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)).reshape(-1)
 
     def _seed(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
         """Return the sums of unit vectors of the columns (or rows) of some colours, as leaves with a leading axis."""
@@ -112,10 +113,3 @@ class Products:
                 s.setflags(write=False)
             self._seeds[forward, start] = seeds
         return seeds
-
-
-def _join(parts: list) -> Any:
-    """Return results with a leading axis as one flat array, product by product."""
-    if len(parts) == 1:
-        return parts[0].reshape(-1)
-    return np.concatenate(parts, axis=1).reshape(-1)

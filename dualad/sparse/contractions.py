@@ -38,17 +38,13 @@ def _matmul(walk, step) -> list:
     m, n = x.aval.ndim, len(shape_of(other))
     if n == 2 and m <= 2 and zeros_that_stay(walk, other):
         matrix = other if i else other.T
-        structure = _tags(matrix)
+        structure = scipy_sparse().csr_array((matrix != 0).astype(int))
         eye = scipy_sparse().eye_array(x.aval.size // matrix.shape[1], dtype=int, format="csr")
         kron = scipy_sparse().kron
         return [walk.multiply(walk.rows[x], kron(structure, eye) if i else kron(eye, structure), None, out)]
     if i:
         return [along(walk, x, (max(m - 2, 0),), out, () if n == 1 else (out.ndim - (2 if m > 1 else 1),))]
     return [along(walk, x, (m - 1,), out, () if n == 1 else (out.ndim - 1,))]
-
-
-def _tags(matrix: np.ndarray) -> Any:
-    return scipy_sparse().csr_array((matrix != 0).astype(int))
 
 
 def _einsum(walk, step) -> list:

@@ -268,7 +268,11 @@ class Plan:
 
     def fits(self, program: Program) -> bool:
         """Whether a program has the form that the plan was made for."""
-        return _same_form(self._form, _form(program))
+        (known, held), (form, arrays) = self._form, _form(program)
+        return known == form and len(held) == len(arrays) and all([
+            a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b))
+            for a, b in zip(held, arrays, strict=True)
+        ])  # fmt: skip
 
     def values(self, program: Program) -> Any:
         """Return the entries of the matrix, in the order of the plan's pattern, for a program of the plan's form."""
@@ -329,12 +333,3 @@ def _form(program: Program) -> tuple[list, list]:
         form.append((op, params, wiring, [v.aval for v in outs]))
     form.append([numbers[o] if type(o) is Variable else np.shape(o) for o in program.outputs])
     return form, arrays
-
-
-def _same_form(one: tuple[list, list], other: tuple[list, list]) -> bool:
-    if one[0] != other[0] or len(one[1]) != len(other[1]):
-        return False
-    return all([
-        a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b))
-        for a, b in zip(one[1], other[1], strict=True)
-    ])  # fmt: skip

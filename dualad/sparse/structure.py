@@ -79,10 +79,8 @@ class Sparsity:
     @property
     def T(self) -> Sparsity:
         """The pattern of the transpose."""
-        return self._with(self._matrix.T.tocsr())
-
-    def _with(self, matrix: Any) -> Sparsity:
-        return Sparsity(matrix, self.scope, self.reason, self.dense_operators, self.relies_on_constants, self.work)
+        origin = self.scope, self.reason, self.dense_operators, self.relies_on_constants, self.work
+        return Sparsity(self._matrix.T.tocsr(), *origin)
 
     def to_scipy(self) -> Any:
         """Return the pattern as a SciPy array.

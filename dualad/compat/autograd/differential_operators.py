@@ -90,12 +90,8 @@ def _like(cotangent: Any, out: Any) -> Any:
 
 def _pullback(fun: Callable, x: Any) -> tuple[Callable, Any]:
     out, pull = vjp(fun, x)
-    shown = tree_map(lambda leaf: aval_of(leaf) if is_array(leaf) else leaf, out)  # no array stays alive
-    return (lambda g: pull(_like(g, tree_map(_example, shown)))[0]), out
-
-
-def _example(aval: Any) -> Any:
-    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape) if hasattr(aval, "dtype") else aval
+    like = tree_map(lambda leaf: np.zeros((), aval_of(leaf).dtype) if is_array(leaf) else leaf, out)  # keep no array
+    return (lambda g: pull(_like(g, like))[0]), out
 
 
 @nary

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dualad.base.tree import tree_map
+from dualad.base.tree import flatten, tree_map
 from dualad.boundary.boundary import running
 from dualad.core.aval import aval_of
 from dualad.core.tracer import Tracer
@@ -91,7 +91,8 @@ def _differentiated(
     pullbacks = rules.vjp
 
     def fwd(*given):
-        moved = _Moved([i for i, x in zip(traced, given, strict=True) if _perturbed(x)])
+        moving = lambda x: isinstance(x, ForwardArgument) and x.perturbed
+        moved = _Moved([i for i, x in zip(traced, given, strict=True) if any(map(moving, flatten(x)[0]))])
         values = tree_map(lambda x: x.value if isinstance(x, ForwardArgument) else x, given)
         ans = wrapped(*full(values), **kwargs)
         return ans, (moved, ans, values)
@@ -128,16 +129,6 @@ def _forward(
         return ans, rule(tuple([i for i, _ in moved]), [t for _, t in moved], ans, given, kwargs)
 
     return call
-
-
-def _perturbed(tree: Any) -> bool:
-    found = [False]
-
-    def look(x):
-        found[0] |= isinstance(x, ForwardArgument) and x.perturbed
-
-    tree_map(look, tree)
-    return found[0]
 
 
 def _cotangent(g: Any, x: Any) -> Any:
@@ -268,9 +259,7 @@ class VSpace:
 
     def __init__(self, value: Any) -> None:
         self._like = tree_map(lambda x: np.zeros(np.shape(x), aval_of(x).dtype)[()], value)
-        leaves: list = []
-        tree_map(leaves.append, self._like)
-        self._leaves = leaves
+        self._leaves = flatten(self._like)[0]
 
     size = property(lambda self: sum([x.size * (2 if np.iscomplexobj(x) else 1) for x in self._leaves]))
     shape = property(lambda self: self._leaves[0].shape)

@@ -53,10 +53,6 @@ def _names(module: types.ModuleType, *more: types.ModuleType) -> dict[str, Any]:
     return {name: getattr(m, name) for m in (module, *more) for name in m.__all__}
 
 
-def _subval(x: Any, i: int, value: Any) -> tuple:
-    return _subvals(x, [(i, value)])
-
-
 def _subvals(x: Any, pairs: Any) -> tuple:
     new = list(x)
     for i, value in pairs:
@@ -116,7 +112,7 @@ def _modules() -> dict[str, types.ModuleType]:
         "scipy.stats": (dualad.scipy.stats, {}),
         "test_util": (None, checks),
         "tracer": (None, {**rules, "primitive": extend.primitive}),
-        "util": (None, {"func": lambda f: f, "subval": _subval, "subvals": _subvals}),
+        "util": (None, {"func": lambda f: f, "subval": lambda x, *pair: _subvals(x, [pair]), "subvals": _subvals}),
         "wrap_util": (None, wrapping),
     }
     for name in ("beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"):

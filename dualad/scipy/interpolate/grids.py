@@ -153,7 +153,10 @@ class RegularGridInterpolator(Interpolant):
         flat = xi.reshape((-1, count)) if xi.size else xi.reshape((0, count))
         columns = [flat[:, i] for i in range(count)]
         outside = self._outside(columns)
-        out = self._linear(columns) if method == "linear" else self._nearest(columns)
+        if method == "linear":
+            out = self._linear(columns)
+        else:
+            out = self._at([number + np.where(share <= 0.5, 0, 1) for number, share in self._shares(columns)])
         if self.fill_value is not None:
             out = np.where(outside.reshape((-1,) + (1,) * (np.ndim(out) - 1)), operand(self.fill_value), out)
         return out.reshape((*xi.shape[:-1], *self.values.shape[count:]))
@@ -195,9 +198,6 @@ class RegularGridInterpolator(Interpolant):
             term = value * weight.reshape((-1, *trailing))
             total = term if total is None else total + term
         return total
-
-    def _nearest(self, columns: list):
-        return self._at([number + np.where(share <= 0.5, 0, 1) for number, share in self._shares(columns)])
 
 
 @mirrors(si.interpn)

@@ -21,10 +21,6 @@ def _vector(x):
     return np.atleast_1d(operand(x))
 
 
-def _zeros(shape, like):
-    return np.zeros(shape, like.dtype)
-
-
 @mirrors(sl.block_diag)
 def block_diag(*arrs):
     """Put matrices (or stacks of them) on the diagonal of one."""
@@ -59,7 +55,7 @@ def toeplitz(c, r=None):
 def hankel(c, r=None):
     """Make the matrix, constant on its antidiagonals, whose first column is c and whose last row is r (or zeros)."""
     c = np.ravel(operand(c))
-    r = _zeros(c.shape, c) if r is None else np.ravel(operand(r))
+    r = np.zeros(c.shape, c.dtype) if r is None else np.ravel(operand(r))
     values = np.concatenate([c, r[1:]])
     return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 
@@ -104,7 +100,7 @@ def convolution_matrix(a, n, mode="full"):
     count = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - min(m, n) + 1}[mode]
     index = index[first : first + count]
     inside = (index >= 0) & (index < m)
-    return np.where(inside, a[..., np.where(inside, index, 0)], _zeros((), a))
+    return np.where(inside, a[..., np.where(inside, index, 0)], np.zeros((), a.dtype))
 
 
 @mirrors(sl.leslie)

@@ -136,10 +136,6 @@ def _hyperbolic(x, p, a, b):
     return p * np.log(omega / a) + 0.5 * np.log(a) - _HALF_LOG_2PI + b * x + (p - 0.5) * np.log(r) + bessel
 
 
-def _inverse_gaussian(x, p, b):
-    return (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - _LOG_2 - np.log(sp.kve(p, b)) + b
-
-
 def _kolmogorov(x):
     """Both series of the theta function, each where it converges at once: in exp(−2k²x²), and in exp(−c/x²)."""
     k, x = np.arange(1.0, 11.0), np.expand_dims(x, -1)
@@ -289,7 +285,9 @@ _ROWS: dict[str, dict] = {
         "isf": lambda q, c: -np.log(-np.log1p(-q)) * sp.exprel(c * np.log(-np.log1p(-q))),
     },
     "genhyperbolic": {"logpdf": _hyperbolic},
-    "geninvgauss": {"logpdf": _inverse_gaussian},
+    "geninvgauss": {
+        "logpdf": lambda x, p, b: (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - _LOG_2 - np.log(sp.kve(p, b)) + b,
+    },
     "genpareto": {
         "logpdf": lambda x, c: -(c + 1) * x * _over(c * x),
         "cdf": lambda x, c: -np.expm1(-x * _over(c * x)),

@@ -99,12 +99,11 @@ def _normal_logpdf(x, mean=None, cov=1, allow_singular=False):
     return np.squeeze(out.reshape(deviation.shape[:-1]))
 
 
-def _normal_pdf(x, mean=None, cov=1, allow_singular=False):
-    return np.exp(_normal_logpdf(x, mean, cov, allow_singular))
-
-
 multivariate_normal = _Multivariate(
-    "multivariate_normal", entropy=_normal_entropy, logpdf=_normal_logpdf, pdf=_normal_pdf
+    "multivariate_normal",
+    entropy=_normal_entropy,
+    logpdf=_normal_logpdf,
+    pdf=lambda x, mean=None, cov=1, allow_singular=False: np.exp(_normal_logpdf(x, mean, cov, allow_singular)),
 )
 
 
