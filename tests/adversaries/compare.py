@@ -20,7 +20,7 @@ from dualad.errors import DualadError
 
 from .cases import Case, Difference, Void
 
-__all__ = ["TOLERANCE", "WAYS", "check_source", "compare", "named", "same", "settings", "source_case"]
+__all__ = ["TOLERANCE", "WAYS", "check_source", "compare", "is_taught", "named", "same", "settings", "source_case"]
 
 #: what is asked of a function, by name: transforms of ``f``, and of the sum ``s`` of what it returns
 WAYS = ("value", "grad", "jacfwd", "jacrev", "hessian", "vmap", "vmap of grad", "jvp")
@@ -79,6 +79,11 @@ def same(found: Any, expected: Any, what: str, tolerance: float | None = None, a
                 f"{place}: {np.count_nonzero(wrong)} of {wrong.size} entries, the first at "
                 f"{tuple(map(int, np.unravel_index(k, y.shape)))}: {x.ravel()[k]!r}, not {y.ravel()[k]!r}"
             )
+
+
+def is_taught(refusal: Exception) -> bool:
+    """Return whether an error is a refusal in our words, or of a write into a number (NumPy: into a copy of it)."""
+    return isinstance(refusal, DualadError) or "is a scalar, as in NumPy" in str(refusal)
 
 
 def _total(f: Callable) -> Callable:
