@@ -6,6 +6,7 @@ looped over, as SciPy does. Not for: general systems and Cholesky (``factorizati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,6 +36,8 @@ def triangle(a, lower: bool, unit: bool):
 
 #: LAPACK's substitution wakes threads also for systems of a few rows, and may wait for them a thousand times as long
 _FEW = 3
+#: rows that are few for more systems than these, which LAPACK would be called for one by one
+_FEW_IN_LANES, _FEW_LANES = 32, 32
 
 
 def _substituted(a, b, *, lower, unit):
@@ -54,7 +57,8 @@ def _substituted(a, b, *, lower, unit):
 
 
 def _solve(a, b, *, lower, unit):
-    if a.shape[-1] <= _FEW and b.shape[-1]:
+    lanes = math.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    if a.shape[-1] <= (_FEW if lanes <= _FEW_LANES else _FEW_IN_LANES) and b.shape[-1]:
         return _substituted(a, b, lower=lower, unit=unit)
 
     def one(a, b):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval
+from ...ops.determinant import LOSS
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
@@ -157,20 +158,46 @@ class Dense:
 
     def substitute(self, a: str, n: int, pivots: str, x: str, columns: int) -> None:
         """Replace right-hand sides by solutions, given the factors of a matrix."""
-        code, b, one = self.code, self.b, self.one
+        code = self.code
         with code.each("0", n) as k:
             self._exchange(x, n, columns, k, self.load(pivots, k, b=self.whole))
         self._each(columns, lambda j: self._forward(a, n, x, columns, j, False))
+        self._each(columns, lambda j: self._backward(a, n, x, columns, j))
 
-        def back(j: str) -> None:
-            with code.each("0", n) as up:
-                i = one.sub(str(n - 1), up)
-                start, after = self.load(x, i, j, columns), one.add(i, "1")
-                load_a, load_x = lambda k: self.load(a, i, k, n), lambda k: self.load(x, k, j, columns)
-                left = self._less_products(start, after, n, load_a, load_x)
-                self.store(b.div(left, self.load(a, i, i, n)), x, i, j, columns)
+    def triangular(self, a: str, n: int, x: str, columns: int, lower: bool, unit: bool) -> None:
+        """Replace right-hand sides by solutions with a triangle."""
+        if not unit:
+            with self.code.each("0", n) as i:
+                self.suspect(self.b.compare("oeq", self.load(a, i, i, n), 0.0))
+        solve = self._forward if lower else self._backward
+        self._each(columns, lambda j: solve(a, n, x, columns, j, not unit))
 
-        self._each(columns, back)
+    def determinant(self, a: str, n: int, pivots: str, out: str) -> None:
+        """Write the product of the pivots; zero it is by underflow alone."""
+        b, whole = self.b, self.whole
+        with self.code.fold("0", n, 1, [(b, b.constant(1.0))]) as turn:
+            entry, place = self.load(a, turn.counter, turn.counter, n), self.load(pivots, turn.counter, b=whole)
+            signed = b.select(whole.compare("eq", place, whole.splat(turn.counter)), entry, b.neg(entry))
+            turn.next = [b.mul(turn.carried[0], signed)]
+        self.store(turn.carried[0], out, "0")
+        self.suspect(b.compare("oeq", turn.carried[0], 0.0))
+
+    def cofactors(self, a: str, n: int, inverse: str, determinant: str, out: str) -> None:
+        """Write det(A) A⁻ᵀ, and note the matrices for which that is not good enough."""
+        self.suspect(self.b.invert(self.b.compare("olt", self.b.mul(self.norm(a, n), self.norm(inverse, n)), LOSS)))
+        factor = self.load(determinant, "0")
+        with self.code.each("0", n) as i, self.code.each("0", n) as j:
+            self.store(self.b.mul(factor, self.load(inverse, j, i, n)), out, i, j, n)
+
+    def norm(self, a: str, n: int) -> str:
+        """Return the largest sum of a column's absolute values."""
+        b, zero = self.b, self.b.constant(0.0)
+        with self.code.fold("0", n, 1, [(b, zero)]) as column:
+            with self.code.fold("0", n, 1, [(b, zero)]) as row:
+                row.next = [b.add(row.carried[0], b.call("fabs", self.load(a, row.counter, column.counter, n)))]
+            (total,), (most,) = row.carried, column.carried
+            column.next = [b.select(b.compare("ule", total, most), most, total)]
+        return column.carried[0]
 
     def _each(self, columns: int, write: Callable[[str], None]) -> None:
         if columns == 1:
@@ -184,6 +211,15 @@ class Dense:
         with self.code.each(first, n) as i:
             load_a, load_x = lambda k: self.load(a, i, k, n), lambda k: self.load(x, k, j, columns)
             left = self._less_products(self.load(x, i, j, columns), first, i, load_a, load_x)
+            self.store(self.b.div(left, self.load(a, i, i, n)) if divided else left, x, i, j, columns)
+
+    def _backward(self, a: str, n: int, x: str, columns: int, j: str, divided: bool = True) -> None:
+        """Solve with an upper triangle."""
+        with self.code.each("0", n) as up:
+            i = self.one.sub(str(n - 1), up)
+            start, after = self.load(x, i, j, columns), self.one.add(i, "1")
+            load_a, load_x = lambda k: self.load(a, i, k, n), lambda k: self.load(x, k, j, columns)
+            left = self._less_products(start, after, n, load_a, load_x)
             self.store(self.b.div(left, self.load(a, i, i, n)) if divided else left, x, i, j, columns)
 
     def identity(self, x: str, n: int) -> None:
@@ -249,7 +285,7 @@ def is_known(step: Step) -> bool:
     try:
         row = lowering_of(op)
         if _is_routine(op):
-            return not params and _are_matrices(op.name, avals, out)
+            return _are_matrices(op.name, avals, out)
         return are_entries(row.stack, op, args, params, avals, out) and (
             row.entry not in VIEWS or _stays(op.name, avals, params, out)
         )
@@ -263,12 +299,13 @@ def _is_routine(op: Any) -> bool:
 
 
 def _are_matrices(name: str, avals: Sequence[Aval], out: Aval) -> bool:
-    if any([a.dtype != DOUBLE or len(a.shape) not in (2, 3) or max(a.shape[-2:]) > _MOST for a in (*avals, out)]):
+    matrices = avals if name == "det" else (*avals, out)
+    if any([a.dtype != DOUBLE or len(a.shape) not in (2, 3) or max(a.shape[-2:]) > _MOST for a in matrices]):
         return False
     stack = out.shape[0]
-    if len(out.shape) != 3 or any([len(a.shape) == 3 and a.shape[0] != stack for a in avals]):
+    if len(out.shape) != (1 if name == "det" else 3) or any([len(a.shape) == 3 and a.shape[0] != stack for a in avals]):
         return False
-    return name == "matmul" or len(avals[0].shape) == 3
+    return name == "matmul" or (len(avals[0].shape) == 3 and (name != "cofactors" or len(avals) == 1))
 
 
 def _stays(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
@@ -363,9 +400,9 @@ class Stack(Equations):
     def _block(self, turn: str, targets: dict[Variable, str]) -> None:
         self.lane = Lanes(self.code, LONG, 1).at_most(turn, str(self.size - WIDTH))
         users = count_readers([step.args for step in self.steps])
-        for op, args, _, (v,) in self.steps:
+        for op, args, params, (v,) in self.steps:
             if _is_routine(op):
-                self.buffers[v] = self._routine(op.name, args, v.aval)
+                self.buffers[v] = self._routine(op.name, args, params, v.aval)
             elif lowering_of(op).entry not in VIEWS and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
                 self.matrix(v, v.aval.shape)
         for v, pointer in targets.items():
@@ -417,9 +454,8 @@ class Stack(Equations):
             with code.scope():
                 nest(1, [self.lane])
 
-    def _routine(self, name: str, args: Sequence[Any], out: Aval) -> str:
-        dense, n, size = self.dense, out.shape[-2], math.prod(out.shape[1:])
-        stack = out.shape[:1]
+    def _routine(self, name: str, args: Sequence[Any], params: dict, out: Aval) -> str:
+        dense, n, size, stack = self.dense, aval_of_atom(args[0]).shape[-1], math.prod(out.shape[1:]), out.shape[:1]
         if name == "matmul":
             shapes = [aval_of_atom(a).shape[-2:] for a in args]
             x, y = [self.matrix(a, (*stack, *s)) for a, s in zip(args, shapes, strict=True)]
@@ -432,14 +468,25 @@ class Stack(Equations):
         elif name == "inv" and args[0] in self.maker and self.maker[args[0]][0].name == "cholesky":
             x, to = self.matrix(args[0], out.shape), self.room(size)
             dense.triangular_inverse(x, n, to)
+        elif name == "triangular_solve":
+            x, to = self.matrix(args[0], (*stack, n, n)), self.room(size)
+            dense.copy(self.matrix(args[1], out.shape), to, size)
+            dense.triangular(x, n, to, out.shape[-1], params["lower"], params["unit"])
         else:
             factors, pivots = self._factors(args[0], n)
             to = self.room(size)
-            if name == "inv":
-                dense.identity(to, n)
-            else:
+            if name == "det":
+                dense.determinant(factors, n, pivots, to)
+            elif name == "solve":
                 dense.copy(self.matrix(args[1], out.shape), to, size)
-            dense.substitute(factors, n, pivots, to, out.shape[-1])
+                dense.substitute(factors, n, pivots, to, out.shape[-1])
+            else:
+                dense.identity(inverse := self.room(size) if name == "cofactors" else to, n)
+                dense.substitute(factors, n, pivots, inverse, n)
+            if name == "cofactors":
+                determinant = self.room(1)
+                dense.determinant(factors, n, pivots, determinant)
+                dense.cofactors(self.matrix(args[0], out.shape), n, inverse, determinant, to)
         dense.finite(to, size)
         return to
 
