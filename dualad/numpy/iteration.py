@@ -43,9 +43,10 @@ class nditer:
         elif op_flags and isinstance(op_flags[0], str):
             op_flags = [op_flags] * len(given)
         self._written = [not _WRITTEN.isdisjoint(wanted) for wanted in op_flags]
-        known = [None if x is None else x if isinstance(x, Tracer) else _kept(x) for x in given]
+        known: list[Any] = [None if x is None else x if isinstance(x, Tracer) else _kept(x) for x in given]
         self._chunks = "external_loop" in flags
-        self._it = np.nditer(
+        plain: Any = np.nditer  # whose arguments have other types in NumPy's stubs
+        self._it = plain(
             [None if x is None else _positions(x) for x in known],
             [*flags],
             [["writeonly", "allocate"] if x is None else ["readonly"] for x in known],

@@ -60,7 +60,7 @@ def _on_circle(source: Any, size: Any, mu: Any, kappa: Any) -> Any:
 
 
 #: distributions that are a standard one, moved and stretched, or quantiles: their parameters, and the draw
-_STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
+_STANDARD: dict[str, tuple[tuple[str, ...], tuple[float | None, ...], Callable]] = {
     "normal": (("loc", "scale"), (0.0, 1.0), lambda g, n, a, b: a + b * g.standard_normal(n)),
     "uniform": (("low", "high"), (0.0, 1.0), lambda g, n, a, b: a + (b - a) * g.uniform(size=n)),
     "exponential": (("scale",), (1.0,), lambda g, n, b: b * g.standard_exponential(n)),
@@ -89,7 +89,7 @@ def _draw(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwarg
     if name in _STANDARD and any([isinstance(x, Tracer) for x in (*args, *kwargs.values())]):
         names, defaults, standard = _STANDARD[name]
         given = dict(zip((*names, "size"), args, strict=False)) | kwargs
-        values = [given.get(n, d) for n, d in itertools.zip_longest(names, defaults)]
+        values: list[Any] = [given.get(n, d) for n, d in itertools.zip_longest(names, defaults)]
         shape, size = np.broadcast_shapes(*map(np.shape, values)), given.get("size")
         if size is not None:
             one = tuple(np.atleast_1d(size).tolist()) if size != () else ()
