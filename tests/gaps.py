@@ -37,7 +37,6 @@ ORDERS: dict[str, str] = dict.fromkeys(
         "np.cumulative_sum",
         "np.cumulative_prod",
         "np.clip",
-        "np.isreal",
         "np.isin",
         "np.block",
         "np.piecewise",

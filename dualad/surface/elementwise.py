@@ -180,12 +180,6 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
     return np.real(a) if np.all(np.abs(np.imag(a)) < tol) else a
 
 
-@function(np.isreal, kind="composite")
-def isreal(x: Array) -> Array:
-    x = array_operand(x)
-    return np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)[()]
-
-
 # ── rounding, replacing ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -240,7 +234,7 @@ def i0(x: Array) -> Array:
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-numpys_own(np.angle, np.iscomplex, np.isneginf, np.isposinf, kind="composite")
+numpys_own(np.angle, np.iscomplex, np.isneginf, np.isposinf, np.isreal, kind="composite")
 
 
 @function(np.isclose, kind="composite")

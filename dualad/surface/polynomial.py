@@ -14,7 +14,7 @@ from ..core.aval import Array
 from ..core.libraries import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import array_operand, function, inexact_operand, normalize_axes, numpys_own, operand
+from .arguments import array_operand, function, inexact_operand, numpys_own, operand
 
 
 def _coefficients(p):
@@ -82,29 +82,6 @@ def poly(seq_of_zeros: Array) -> Array:
     return out
 
 
-@function(np.trim_zeros, kind="composite")
-def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
-    """Cut zeros off the ends: by value, so that lanes of ``vmap`` split where they differ."""
-    x = array_operand(filt)
-    trim = trim.lower()
-    if trim not in {"fb", "bf", "f", "b"}:
-        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    axes = normalize_axes(axis, x.ndim, "np.trim_zeros")
-    slices = [slice(None)] * x.ndim
-    for i in axes:
-        used = np.any(x != 0, axis=tuple([j for j in range(x.ndim) if j != i]))
-        start, stop = 0, x.shape[i]
-        while start < stop and not used[start]:
-            start += 1
-        if start == stop:  # all zero
-            slices = [slice(0, 0) if j in axes else s for j, s in enumerate(slices)]
-            break
-        while not used[stop - 1]:
-            stop -= 1
-        slices[i] = slice(start if "f" in trim else None, stop if "b" in trim else None)
-    return x[tuple(slices)]
-
-
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -148,7 +125,7 @@ def polydiv(u: Array, v: Array) -> tuple:
     return np.stack(quotient), rest
 
 
-numpys_own(np.polyder, np.polyint, kind="composite")
+numpys_own(np.polyder, np.polyint, np.trim_zeros, kind="composite")
 
 
 @function(np.polyfit, kind="composite")
