@@ -318,25 +318,61 @@ def _to_depth(exponent, step: float):
     return length
 
 
+def _tricomi(ring: Polynomials, a, b, x) -> dict:
+    """Return the Taylor polynomials of ``hyperu`` in a and b, for a > 0."""
+    i, j = ring.exponents[-1]
+    a, b, x = (v[:, None] for v in (a, b, x))
+    linear = b - 1 - x
+    root = np.hypot(linear, 2 * np.sqrt(a * x))
+    peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * a / (root - linear)))
+    exponent = lambda s: a * (peak + s) - x * np.exp(peak + s) + (b - a - 1) * np.logaddexp(0, peak + s)
+    higher = [None, *[derivative_of_psi(n, a) for n in range(1, i)]]
+    total = dict.fromkeys(ring.exponents, 0.0)
+    for side in (-1.0, 1.0):
+        nodes, weights = crowded_panels(_to_depth(exponent, 0.05 * side), 0.8, 2.0, 4.5, 8.0, 13.0, 30.0, np.inf)
+        s = peak + side * nodes
+        grown = np.logaddexp(0, s)
+        slopes = {(1, 0): s - grown - sp.psi(a), (0, 1): grown}
+        slope = lambda k, slopes=slopes: slopes[k] if k in slopes else 0.0 if k[1] else -higher[k[0] - 1]
+        values = weights * np.exp(exponent(side * nodes) - sp.gammaln(a))
+        for k, weight in weights_of_exponential((i, j), slope).items():
+            total[k] = total[k] + np.sum(weight * values, axis=-1) / (math.factorial(k[0]) * math.factorial(k[1]))
+    return total
+
+
 def tricomi_derivative(a, b, x, *, order: tuple[int, int, int]):
-    """Return the derivative, of an order in each argument, of ``hyperu`` for positive a and x; others are NaN."""
+    """Return the derivative, of an order in each argument, of ``hyperu`` for positive x; others are NaN.
+
+    That of order m in x is (−1)ᵐ (a)ₘ U(a + m, b + m, x). To a ≤ 0 goes the recurrence, the way that U grows in:
+
+        U(a − 1) = (2a − b + x) U(a) − a (a − b + 1) U(a + 1).
+    """
     (a, b, x), shape = flat_doubles(a, b, x)
     i, j, along = order
     with np.errstate(all="ignore"):
-        fine = (a > 0) & (x > 0) & np.isfinite(a + b + x)
-        a, b, x = (np.where(fine, v, 1.0)[:, None] for v in (a, b, x))
-        linear = b - 1 - x
-        root = np.hypot(linear, 2 * np.sqrt(a * x))
-        peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * a / (root - linear)))
-        exponent = lambda s: a * (peak + s) - x * np.exp(peak + s) + (b - a - 1) * np.logaddexp(0, peak + s)
-        higher = [None, *[derivative_of_psi(n, a) for n in range(1, i)]]
-        total = 0.0
-        for side in (-1.0, 1.0):
-            nodes, weights = crowded_panels(_to_depth(exponent, 0.05 * side), 0.8, 2.0, 4.5, 8.0, 13.0, 30.0, np.inf)
-            s = peak + side * nodes
-            grown = np.logaddexp(0, s)
-            slopes = {(1, 0): s - grown - sp.psi(a), (0, 1): grown}
-            slope = lambda k, slopes=slopes: slopes[k] if k in slopes else 0.0 if k[1] else -higher[k[0] - 1]
-            weight = weights_of_exponential((i, j), slope)[i, j] * (-np.exp(s)) ** along
-            total = total + np.sum(weights * weight * np.exp(exponent(side * nodes) - sp.gammaln(a)), axis=-1)
-    return np.where(fine, total, np.nan).reshape(shape)
+        fine = (x > 0) & np.isfinite(a + b + x) & (a > -2000)
+        a, b, x = (np.where(fine, v, 1.0) for v in (a, b, x))
+        ring, start = Polynomials((i, j)), a + along
+        steps = np.where(start > 0, 0.0, np.floor(-start) + 1)
+        here, at = _tricomi(ring, start + steps, b + along, x), np.flatnonzero(steps)
+        if at.size:
+            twice = lambda v: np.concatenate(
+                [v[at], v[at]]
+            )  # the second, a little wrong at each step, tells what is lost
+            p, q, z, left = twice(start), twice(b) + along, twice(x), twice(steps)
+            off = 1e-9 * (np.arange(2 * at.size) >= at.size)
+            down, above = {k: twice(v) * (1 + off) for k, v in here.items()}, _tricomi(ring, p + left + 1, q, z)
+            for n in range(int(np.max(left)), 0, -1):
+                middle = ring.times(down, (2 * (p + n) - q + z, (2.0, -1.0)))
+                last = ring.times(ring.times(above, (p, (1.0, 0.0)), n), (p - q + 1, (1.0, -1.0)), n)
+                now = n <= left
+                above = {k: np.where(now, v, above[k]) for k, v in down.items()}
+                one, two = 1 + off * math.cos(2.4 * n), 1 + off * math.sin(1.7 * n * n)
+                down = {k: np.where(now, one * middle[k] - two * last[k], v) for k, v in down.items()}
+            for k, v in down.items():
+                value, other = np.split(v, 2)
+                bound = 1e-3 * np.abs(value) + 1e-6 * np.abs(down[0, 0][: at.size])
+                here[k][at] = np.where(np.abs(other - value) <= bound, value, np.nan)
+        for n in range(along):
+            here = {k: -v for k, v in ring.times(here, (a, (1.0, 0.0)), n).items()}
+    return np.where(fine, here[i, j] * (math.factorial(i) * math.factorial(j)), np.nan).reshape(shape)

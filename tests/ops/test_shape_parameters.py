@@ -17,6 +17,7 @@ import scipy.stats as st
 
 import dualad as da
 import dualad.scipy.stats as stats
+from dualad.ops.hypergeometric import tricomi_derivative
 from dualad.ops.shape_parameters import bessel_order, beta_integral, gamma_integral, student_shape
 
 STEP = mp.mpf(10) ** -25
@@ -359,7 +360,12 @@ def test_hypergeometric_functions_at_special_points() -> None:
     assert slope(lambda b: sp.hyp2f1(18.0, b, 0.5, -20.0), 17.0) == pytest.approx(decaying, rel=1e-12)
     vanishing = slope(lambda a: sp.hyp2f1(a, 3.0, 2.0, 0.9), -20.3)  # (1 − z)^19.3 times a sum: it knows what it lost
     assert np.isnan(vanishing)
-    assert np.isnan(slope(lambda a: sp.hyperu(a, 0.5, 2.0), -0.5))  # the integral needs a > 0
+    for a, b, x in ((-0.5, 0.5, 2.0), (-2.0, 0.5, 0.4), (-40.2, 3.0, 50.0)):  # the integral needs a > 0
+        with mp.workdps(60):
+            h = mp.mpf(10) ** -20
+            left = mp.re(mp.hyperu(a + h, b, x) - mp.hyperu(a - h, b, x)) / (2 * h)
+        assert tricomi_derivative(a, b, x, order=(1, 0, 0)) == pytest.approx(float(left), rel=1e-13)
+    assert np.isnan(tricomi_derivative(-26.93, -7.8435, 0.148, order=(1, 0, 0)))  # where it has lost half of its digits
     power = slope(lambda a: sp.hyperu(a, a + 1, 0.7), 1.3)  # U(a, a + 1, x) = x⁻ᵃ
     assert power == pytest.approx(-np.log(0.7) * 0.7**-1.3, rel=1e-13)
     third = da.grad(da.grad(da.grad(lambda a: sp.hyp2f1(a, 1.2, 2.3, -3.0))))(0.8)
