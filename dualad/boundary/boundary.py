@@ -219,6 +219,8 @@ def _run(f, args, kwargs):
             raise
         raise _with_users_line(said, foreign) from foreign
     except Exception as foreign:  # of a library's own kind
+        if (python := getattr(f, "py_func", None)) is not None:  # numba's, which has found no code for tensors
+            return _run(python, args, kwargs)
         # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
         ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)
         if ours is None:

@@ -596,4 +596,5 @@ def jit(
             "which of the compiled paths a call takes is seen when they run, so a call has to wait for them",
             "leave one of the two out, or choose with np.where or dualad.cond in place of `if`",
         )
+    f = getattr(f, "py_func", f)  # numba's would compile it for itself
     return Jitted(f, static_argnums, static_argnames, specialise, check, wait)

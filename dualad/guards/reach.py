@@ -191,6 +191,8 @@ class Reach:
             self._into([getattr(x, n, None) for n in ("fget", "func", "__func__")])
         elif isinstance(x, functools.partial):
             self._into([self._attribute(x, n) for n in ("func", "args", "keywords")])
+        elif type(x).__module__.startswith("numba.") and hasattr(x, "py_func"):  # that is all that is called
+            self._go(self._attribute(x, "py_func"))
         else:
             self._content(x)
 

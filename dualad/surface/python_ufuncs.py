@@ -1,4 +1,4 @@
-"""Ufuncs that ``np.frompyfunc`` makes of Python functions: called on entry after entry, as NumPy calls them.
+"""Ufuncs that ``np.frompyfunc`` and ``numba.vectorize`` make of Python functions: called on entry after entry.
 
 For: ``python_function``, the function in such a ufunc, and ``call_on_entries``. Not for: ufuncs of compiled code, which
 are refused (``foreign.py``), or ``np.vectorize``, which dispatches nothing (``dualad/numpy/creation.py``).
@@ -19,6 +19,8 @@ __all__ = ["call_on_entries", "python_function"]
 
 def python_function(ufunc: np.ufunc) -> Callable | None:
     """Return the function that a ufunc was made of; None if it is compiled."""
+    if not isinstance(ufunc, np.ufunc):  # numba's
+        return getattr(ufunc, "__wrapped__", None)
     if ufunc.types != ["O" * ufunc.nin + "->" + "O" * ufunc.nout] or not ufunc.__name__.endswith(" (vectorized)"):
         return None
     return next(filter(callable, gc.get_referents(ufunc)), None)  # which no attribute tells

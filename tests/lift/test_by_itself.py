@@ -544,3 +544,7 @@ def test_what_numba_has_compiled_runs_as_it_was_written() -> None:
 
     assert da.grad(f)(0.5) == 3.0 * (1.0 + 2 * 0.5 + 3 * 0.25)
     np.testing.assert_allclose(da.vmap(da.grad(f))(np.array([0.5, -1.0])), [8.25, 0.0])
+    np.testing.assert_allclose(da.jacfwd(lambda x: da.jacrev(steps)(x, 4))(0.5), [0.0, 0.0, 2.0, 3.0])
+    np.testing.assert_allclose(da.jit(numba.njit(lambda x: np.sum(x**2)))(np.ones(3)), 3.0)
+    power = numba.vectorize(lambda x, n: x**n if n > 1 else 1.0)
+    np.testing.assert_allclose(da.jacfwd(lambda x: power(x, np.array([1.0, 2.0, 3.0])))(0.5), [0.0, 1.0, 0.75])
