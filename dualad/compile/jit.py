@@ -30,7 +30,15 @@ from ..core.contexts import active, in_use
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import Dual
-from ..errors import ArgumentError, ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BranchError,
+    ConversionError,
+    DtypeError,
+    DualadError,
+    PerformanceNote,
+)
 from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
@@ -55,7 +63,7 @@ from .signature import (
     static,
     takes_any_keyword,
 )
-from .tracing import Arguments, Traced, strides_of, trace_for_jit
+from .tracing import Arguments, Traced, strides_of, trace_for_jit, with_advice
 from .trust import attempt
 from .whole_numbers import fits
 
@@ -372,13 +380,10 @@ class Jitted(HasFront):
         try:
             with Timed(f"jit: tracing {self.__name__}") as taken:
                 traced, reach = trace_for_jit(function, given, roots, self.specialise)
-        except BranchError as error:
-            raise BranchError(
-                error.what,
-                error.why,
-                f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
-                " jit(f, specialise=True) compiles the branches that are taken, one by one",
-            ).with_traceback(error.__traceback__) from None
+        except DualadError as error:
+            if (advised := with_advice(error)) is None:
+                raise
+            raise advised.with_traceback(error.__traceback__) from None
         again = key in self._found
         log(
             "DAL002" if again else "DAL001", "jit: `%s` traced%s for %s: %d equations, %.3g s", self.__name__,

@@ -27,7 +27,7 @@ from ..core.aval import Aval, aval_of, is_weak
 from ..core.contexts import TakenApart, active, apart, compiling, walking_back
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
-from ..errors import BranchError, InPlaceError, NotRepeatableError
+from ..errors import BranchError, ConversionError, DualadError, InPlaceError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
 from ..memory.memory import as_array, flush_writes, layout, snapshot
@@ -40,7 +40,16 @@ from .captures import memory_of, writeable
 from .repeated import Again, Record, first_difference, same_bytes
 from .whole_numbers import WholeNumbers
 
-__all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
+__all__ = [
+    "Arguments",
+    "Decision",
+    "EffectWarning",
+    "Traced",
+    "strides_of",
+    "trace_for_jit",
+    "with_advice",
+    "write_down",
+]
 
 
 class EffectWarning(UserWarning):
@@ -473,4 +482,17 @@ def _writes(f: Callable, array: np.ndarray, line: str) -> NotRepeatableError:
         "a compiled function runs without Python: what it writes into captured arrays would be written while it is"
         " traced, and never again",
         "pass the array as an argument and return what becomes of it, or write into an argument, which jit carries out",
+    )
+
+
+def with_advice(error: DualadError) -> DualadError | None:
+    """Return the refusal of a truth, an integer or a shape that values decide, with what to write; None of another."""
+    is_value = error.what.startswith("int() ") if isinstance(error, ConversionError) else "not known yet" in error.why
+    if not (is_value or isinstance(error, BranchError)):
+        return None
+    return type(error)(
+        error.what,
+        error.why,
+        f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
+        " jit(f, specialise=True) compiles the branches that are taken, one by one",
     )

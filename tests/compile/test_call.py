@@ -39,3 +39,11 @@ def test_a_count_that_is_traced_names_static_argnums(use) -> None:
     with pytest.raises(ConversionError, match="static_argnums"):
         da.jit(use)(np.ones(3), 3)
     assert np.array_equal(da.jit(use, static_argnums=1)(np.ones(3), 3), np.ones(3))
+
+
+def test_a_refusal_of_what_values_decide_names_the_way_to_compile_it():
+    for f in (lambda x: x[x > 0], lambda x: x[: int(x[0])], lambda x: x if x[0] > 0 else -x):
+        with pytest.raises(da.errors.DualadError) as caught:
+            da.jit(f)(np.array([1.0, 2.0]))
+        assert "specialise=True" in caught.value.instead
+        np.testing.assert_array_equal(da.jit(f, specialise=True)(np.array([1.0, 2.0])), f(np.array([1.0, 2.0])))
