@@ -19,7 +19,7 @@ from ..core.constants import foreign, match_library
 from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, OutByPosition, Tracer
 from ..errors import ArgumentTypeError
-from .foreign import sparse_operand
+from .foreign import labelled_operand, sparse_operand
 from .objects import join
 
 __all__ = [
@@ -102,6 +102,8 @@ def operand(x):
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)
     if has_own_arithmetic(type(x)):
+        if (array := labelled_operand(x)) is not None:
+            return operand(array)
         raise sparse_operand(x) if type(x).__module__.startswith("scipy.sparse") else mixed_arithmetic_error(type(x))
     if isinstance(x, np.ndarray):
         return join(x) if x.dtype == object else np.asarray(x)

@@ -5,6 +5,7 @@ Not for: NumPy's own names, which have verdicts (``unsupported.py``).
 
 from __future__ import annotations
 
+import functools
 import importlib
 import linecache
 import os
@@ -15,11 +16,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.frames import PACKAGE
+from ..core.tables import FUNCTIONS
 from ..core.tracer import Tracer
 from ..errors import ConversionError, UnsupportedError
-from .objects import holds_objects
+from .objects import NUMPY, holds_objects
 
-__all__ = ["about_sparse", "array_for_scipy", "foreign_ufunc", "last_counterpart", "sparse_operand"]
+__all__ = ["about_sparse", "array_for_scipy", "foreign_ufunc", "labelled_operand", "last_counterpart", "sparse_operand"]
 
 _WRAP = (
     "make it differentiable with dualad.wrap(function, jac=...), give it a rule with dualad.custom_jvp, or apply it to"
@@ -165,6 +167,31 @@ def array_for_scipy(x: object, frame: types.FrameType) -> np.ndarray | None:
     if caller is None or not caller.f_code.co_name.startswith("__"):
         raise _sparse(f"{type(frame.f_locals.get('self')).__name__}.multiply was given a tensor.")
     return _NO_ARRAY
+
+
+#: functions of NumPy's that read arrays from what they are given, and return arrays: labels play no part in them
+_READING = (
+    np.append, np.column_stack, np.concatenate, np.convolve, np.correlate, np.dot, np.dstack, np.einsum, np.hstack,
+    np.inner, np.interp, np.outer, np.stack, np.tensordot, np.vdot, np.vstack, np.where,
+)  # fmt: skip
+
+
+@functools.cache
+def _readers() -> frozenset[types.CodeType]:
+    """Return the code of the handlers of such functions."""
+    return frozenset([FUNCTIONS[f].__code__ for f in _READING])
+
+
+def labelled_operand(x: object) -> np.ndarray | None:
+    """Return the numbers of a table or a series of pandas where NumPy itself reads them without their labels; None."""
+    frame: types.FrameType | None = sys._getframe(2)
+    if not type(x).__module__.startswith("pandas."):
+        return None
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
+        if frame.f_code in _readers():
+            return np.asarray(x)
+        frame = frame.f_back
+    return None
 
 
 def sparse_operand(x: object) -> ConversionError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import itertools
 import os
 import re
 from decimal import Decimal
@@ -219,8 +220,35 @@ def test_the_real_packages():
                 except (DualadError, TypeError, ValueError):
                     continue
                 computed.append((name, place, result))
-    # An Index neither aligns nor has a unit: NumPy's ufuncs compute with its numbers, and return an Index.
-    assert {c[:2] for c in computed} <= {("index", "np.multiply(o, x)")}, computed
+    # An Index neither aligns nor has a unit: NumPy's ufuncs compute with its numbers, and return an Index. Labels play
+    # no part in functions that return arrays.
+    allowed = {("index", "np.multiply(o, x)")}
+    reads = {"np.where", "np.concatenate", "np.stack", "np.dot", "np.einsum"}
+    allowed |= set(itertools.product(("series", "frame", "index"), reads))
+    assert {c[:2] for c in computed} <= allowed, computed
+
+
+def test_functions_that_read_arrays_of_pandas_objects_take_tensors():
+    pd = pytest.importorskip("pandas")
+    s, d = pd.Series(X, index=list("abc")), pd.DataFrame(np.outer(X, X) + np.eye(3), columns=list("abc"))
+    reads = [
+        lambda x, s, d: np.dot(x, np.dot(d, x)),
+        lambda x, s, d: np.outer(s, x),
+        lambda x, s, d: x.dot(s) * x,
+        lambda x, s, d: np.concatenate([s, x]),
+        lambda x, s, d: np.where(s > 1.5, x, s),
+        lambda x, s, d: np.vstack([x, d]),
+        lambda x, s, d: np.interp(x, s, s),
+        lambda x, s, d: np.einsum("ij,j->i", d, x),
+        lambda x, s, d: np.convolve(x, s),
+    ]
+    for f in reads:
+        expected = da.jacfwd(lambda x, f=f: f(x, s.to_numpy(), d.to_numpy()))(X)
+        assert type(f(X, s, d)) in (np.ndarray, np.float64)
+        np.testing.assert_array_equal(da.jacfwd(lambda x, f=f: f(x, s, d))(X), expected)
+    for refused in (lambda x: np.multiply(x, s), lambda x: x * s, lambda x: x @ d):
+        with pytest.raises(ForeignArrayError, match="pandas"):
+            da.jacfwd(refused)(X)
 
 
 @pytest.mark.full
