@@ -202,7 +202,8 @@ class _Helpers:
     @staticmethod
     def item(x: Any, index: Any) -> Any:
         """Return an entry or a part; an array, or a list of numbers, is made a tensor for integers."""
-        if type(x) in _PLAIN and (tensor := tracer_in(index)) is not None and tensor.dtype.kind in "iu":
+        tensor: Any = tracer_in(index) if type(x) in _PLAIN else None
+        if tensor is not None and tensor.dtype.kind in "iu":
             if type(x) is np.ndarray or all([type(number) in (float, int) for number in x]):
                 x = np.asarray(x, like=tensor)
         return x[index]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .arguments import operand
 __all__ = ["call_on_entries", "python_function"]
 
 
-def python_function(ufunc: np.ufunc) -> Callable | None:
+def python_function(ufunc: Any) -> Callable | None:
     """Return the function that a ufunc was made of; None if it is compiled."""
     if not isinstance(ufunc, np.ufunc):  # numba's
         return getattr(ufunc, "__wrapped__", None)
