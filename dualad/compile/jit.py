@@ -30,15 +30,7 @@ from ..core.contexts import active, in_use
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import Dual
-from ..errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    BranchError,
-    ConversionError,
-    DtypeError,
-    DualadError,
-    PerformanceNote,
-)
+from ..errors import ArgumentError, ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
 from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
@@ -63,7 +55,7 @@ from .signature import (
     static,
     takes_any_keyword,
 )
-from .tracing import Arguments, Traced, strides_of, trace_for_jit, with_advice
+from .tracing import Arguments, Traced, advising, strides_of, trace_for_jit
 from .trust import attempt
 from .whole_numbers import fits
 
@@ -377,13 +369,8 @@ class Jitted(HasFront):
         function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
         roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]
-        try:
-            with Timed(f"jit: tracing {self.__name__}") as taken:
-                traced, reach = trace_for_jit(function, given, roots, self.specialise)
-        except DualadError as error:
-            if (advised := with_advice(error)) is None:
-                raise
-            raise advised.with_traceback(error.__traceback__) from None
+        with Timed(f"jit: tracing {self.__name__}") as taken, advising():
+            traced, reach = trace_for_jit(function, given, roots, self.specialise)
         again = key in self._found
         log(
             "DAL002" if again else "DAL001", "jit: `%s` traced%s for %s: %d equations, %.3g s", self.__name__,

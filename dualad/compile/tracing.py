@@ -40,16 +40,7 @@ from .captures import memory_of, writeable
 from .repeated import Again, Record, first_difference, same_bytes
 from .whole_numbers import WholeNumbers
 
-__all__ = [
-    "Arguments",
-    "Decision",
-    "EffectWarning",
-    "Traced",
-    "strides_of",
-    "trace_for_jit",
-    "with_advice",
-    "write_down",
-]
+__all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "advising", "strides_of", "trace_for_jit", "write_down"]
 
 
 class EffectWarning(UserWarning):
@@ -485,14 +476,18 @@ def _writes(f: Callable, array: np.ndarray, line: str) -> NotRepeatableError:
     )
 
 
-def with_advice(error: DualadError) -> DualadError | None:
-    """Return the refusal of a truth, an integer or a shape that values decide, with what to write; None of another."""
-    is_value = error.what.startswith("int() ") if isinstance(error, ConversionError) else "not known yet" in error.why
-    if not (is_value or isinstance(error, BranchError)):
-        return None
-    return type(error)(
-        error.what,
-        error.why,
-        f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
-        " jit(f, specialise=True) compiles the branches that are taken, one by one",
-    )
+@contextlib.contextmanager
+def advising() -> Iterator[None]:
+    """Have refusals of a truth, an integer or a shape that values decide say what ``jit`` has for them."""
+    try:
+        yield
+    except DualadError as error:
+        is_int = isinstance(error, ConversionError) and error.what.startswith("int() ")
+        if not (is_int or isinstance(error, BranchError) or "not known yet" in error.why):
+            raise
+        raise type(error)(
+            error.what,
+            error.why,
+            f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
+            " jit(f, specialise=True) compiles the branches that are taken, one by one",
+        ).with_traceback(error.__traceback__) from None

@@ -299,7 +299,7 @@ def test_call(name):
 
 
 def test_traced_indices_of_plain_arrays():
-    """`plain[traced]` can't be caught, nor `np.take`, which looks for tensors in its first argument only: lifted only."""
+    """`plain[traced]` can't be caught, nor `np.take`, which looks for tensors in its first argument only."""
     i = RNG.integers(0, 3, (7, 2))
     assert da.trace(lambda i: [1.0, 2.0, 3.0][i], 0)(2) == 3.0
     with da.plain(), pytest.raises(ConversionError, match=r"np\.asarray\(array, like=x\)\[x\]"):
