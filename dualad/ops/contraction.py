@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from ..core.constants import match_library
+from ..core.constants import foreign, match_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .choice import nowhere
@@ -228,8 +228,10 @@ _FOR_BLAS = 2000
 
 def _contract(*operands, subscripts: str, optimize):
     """Contract two arrays at a time, by matrix products, which ``np.einsum`` searches for at each call or never."""
+    if len(operands) < 2 or type(optimize) is tuple or foreign(*operands) is not None:
+        return np.einsum(subscripts, *operands, optimize=optimize)
     operands = [np.asarray(x) for x in operands]
-    if len(operands) < 2 or type(optimize) is tuple or not all([x.dtype.kind in "fc" for x in operands]):
+    if not all([x.dtype.kind in "fc" for x in operands]):
         return np.einsum(subscripts, *operands, optimize=optimize)
     steps = _by_pairs(subscripts, *[x.shape for x in operands])
     if not steps:
