@@ -208,8 +208,8 @@ class Jitted(HasFront):
 
         Examples
         --------
-        >>> print(da.jit(np.linalg.inv).lower(np.eye(2)).source.splitlines()[1].strip())
-        v1 = inv(x0)
+        >>> print(da.jit(np.linalg.qr).lower(np.eye(2)).source.splitlines()[1].strip())
+        v1, v2 = qr(x0)
         """
         return Lowered(self._specialised(args, kwargs).program)
 
