@@ -213,8 +213,6 @@ def transpose(a: Array, axes: Any = None) -> Array:
         axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
         if sorted(axes) != list(range(a.ndim)):
             raise ValueError("axes don't match array")
-        if axes == tuple(range(a.ndim)):
-            return second(a)
     return apply_view(shaping.transpose, a, {"axes": axes})
 
 
