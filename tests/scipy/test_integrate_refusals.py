@@ -165,3 +165,23 @@ def test_buffers_like_the_state() -> None:
     closed = lambda p: np.sqrt(p[0] / p[1]) * np.sin(np.sqrt(p[0] * p[1]))
     rates = np.array([1.3, 0.7])
     np.testing.assert_allclose(da.jacrev(f)(rates), da.jacrev(closed)(rates), rtol=1e-7)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau", "BDF", "Tsit5", "Rodas5P"])
+def test_a_run_that_can_not_begin_reached_nothing(method, native, monkeypatch) -> None:
+    """NaN slopes at the start: with machine code or without, an error, or NaN at all later times."""
+    monkeypatch.setenv("DUALAD_NATIVE", "1" if native else "0")
+
+    def values(k, **options):
+        slope = lambda t, y: np.stack([y[1], -y[0]]) * np.where(k > 1, np.nan, k)
+        options = {"t_eval": [0.0, 0.4, 1.0], "method": method, **options}
+        return solve_ivp(slope, (0.0, 1.0), np.array([1.0, 2.0]), **options).y
+
+    lanes = da.vmap(lambda k: values(k, require_success=False))(np.array([0.5, 2.0]))
+    assert np.isfinite(lanes[0]).all()
+    assert np.isnan(lanes[1, :, 1:]).all()
+    alive = lambda k: np.nansum(np.where(np.isnan(y := values(k, require_success=False)), 0.0, y))
+    assert np.isfinite(da.grad(alive)(2.0))
+    with pytest.raises(ConvergenceError, match="not a finite number"):
+        da.grad(lambda k: np.sum(values(k)))(2.0)

@@ -30,7 +30,7 @@ from .functions import depends, entries, has_lanes, number, numbers, reads_tenso
 from .mass import check_mass, check_written, consistent, mass_and_projector, rate_of, times_mass
 from .native import LOOPS, OURS, REACHED, is_machine_code, no_singular_matrix, note_python, note_scipys_loop
 from .own_times import OwnTimes
-from .problem import Problem, Settings, check_run, check_start, counted, scipys_solver
+from .problem import Problem, Settings, check_run, counted, scipys_solver
 from .recorded import compiled_rows, solver_class, users_steps
 from .trajectories import ivp
 
@@ -199,7 +199,6 @@ def solve(
     if known:
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
-        check_start(lambda t, y: fun(t, y, *given), t_span[0], y0, where)
         with counted(watch_results(fun, where), t_span, s) as fun:
             made = scipys_solver(method)
             return si.solve_ivp(fun, t_span, y0, made, t_eval, dense_output, events, vectorized, args, **options)

@@ -33,7 +33,7 @@ from .rosenbrock import RightHandSide
 from .runge_kutta import Control
 
 __all__ = [
-    "IMPLICIT", "Problem", "Settings", "check_run", "check_start", "counted", "in_order", "key_of", "method_name",
+    "IMPLICIT", "Problem", "Settings", "check_run", "counted", "in_order", "key_of", "method_name",
     "scipys_solver",
 ]  # fmt: skip
 
@@ -83,15 +83,19 @@ def method_name(method: Any) -> str:
 
 @functools.lru_cache
 def scipys_solver(method: Any, most: float = np.inf) -> Any:
-    """Return SciPy's class of a method, whose runs fail after so many steps, and where t stands still: LSODA's do not.
+    """Return SciPy's class of a method, whose runs fail after so many steps, and where SciPy's would not end.
 
-    A name that SciPy does not know is returned.
+    LSODA repeats a step that does not move t; where slopes are NaN at the start, the others look for a step of length
+    NaN. A name that SciPy does not know is returned.
     """
     made = METHODS.get(method, method)
     if isinstance(made, str):
         return made
 
     def step(self: Any) -> str | None:
+        if np.isnan(getattr(self, "h_abs", 0.0)):
+            self.status = "failed"
+            return "the right-hand side is not a finite number there."
         before, self.taken = self.t, getattr(self, "taken", 0) + 1
         message = made.step(self)
         if self.status == "running" and (self.t == before or self.taken >= most):
@@ -114,17 +118,6 @@ def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
     """Refuse a run that did not reach its end."""
     if not run.success:
         raise stopped_early(settings.where, what, run.t[-1] if len(run.t) else "the start", run.message)
-
-
-def check_start(f: Callable, t0: Any, y0: Any, where: str) -> None:
-    """Refuse slopes that are NaN at the start: SciPy would look for the size of its first step for ever."""
-    try:
-        first = f(t0, np.asarray(y0) * 1.0)
-        stuck = np.isnan(first).any()
-    except Exception:  # SciPy says what is wrong
-        return
-    if stuck:
-        raise stopped_early(where, "the solver", t0, "the right-hand side is not a finite number there.")
 
 
 def in_order(t0: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -233,7 +226,6 @@ class Problem:
     ) -> Any:  # fmt: skip
         """Have SciPy solve it on plain arrays; the loop of a method of SciPy's may be our compiled one."""
         slopes, options = self._given(t0, y0, parameters)
-        check_start(slopes, t0, y0, self.settings.where)
         with calling_scipy(), counted(slopes, (t0, t1), self.settings) as f:
             solver = self.solver(y0, parameters, ours)
             return si.solve_ivp(f, (t0, t1), y0, solver, times, dense, events, **options)

@@ -135,11 +135,11 @@ def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) ->
 
 
 def at(method: Method, f: Callable, s: State, t: Any) -> Any:
-    """Return the solution at a time in the last step, NaN beyond it."""
+    """Return the solution at a time in the last step, NaN beyond it, and where there was no step."""
     h = s.t - s.t_old
     x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
     inside = np.where(t == s.t, s.y, method.dense(f, s, x))
-    return np.where(x <= 1, inside, np.nan)
+    return np.where((t == s.t) | ((h != 0) & (x <= 1)), inside, np.nan)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -217,7 +217,7 @@ def _through_tangents(ct, point, call, moving, avals, unknown) -> list:
     ]
     rows = bind(ivp_tangent, (*basis, *point), {"call": call, "moving": moving})
     rows = np.reshape(rows, (count, -1)).T
-    ct_rows, lost = np.reshape(ct, (-1, rows.shape[0])), 0.0
+    ct_rows, lost = np.reshape(ct, (np.shape(ct)[0], rows.shape[0])), 0.0
     if not call.settings.require_success:  # NaN where the run did not come: only for who looks there
         missing = np.any(np.isnan(rows), axis=1)
         rows = np.where(missing[:, None], 0.0, rows)
