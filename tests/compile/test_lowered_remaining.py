@@ -20,12 +20,12 @@ def test_the_equation_of_a_body_that_keeps_a_loop_from_being_machine_code() -> N
     def f(c, xs):
         def step(c, x):
             c = np.tanh(c * x)
-            return np.sort(c) * 0.5, np.sum(c)
+            return np.partition(c, 2) * 0.5, np.sum(c)
 
         return da.scan(step, c, xs)[0]
 
     (line,) = report(f, np.arange(5.0), np.ones((3, 5)))
-    assert line.startswith("      sort of f64[5], in a scan") and "test_lowered_remaining.py:" in line
+    assert line.startswith("      partition of f64[5], in a scan") and "test_lowered_remaining.py:" in line
     assert "no machine code for the operator" in line and "outside of a loop" in line
 
 

@@ -154,7 +154,7 @@ def _join(steps: list[Step], writes: list[Variable], program: Program, made: Eng
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
     group = Group(steps, writes, inputs)
-    dear = any([lowering_of(step.op).registers in (Way.LOOP, Way.FACTOR) for step in steps])
+    dear = any([lowering_of(step.op).registers in (Way.LOOP, Way.FACTOR, Way.ROWS) for step in steps])
     worth = _CALL * len(steps) - 3 * len(writes) - len(group.reads)
     of_numbers = whole and not any([v.aval.shape for s in steps for v in s.outs])
     if not writes or (worth < _WORTH and not dear and not of_numbers):

@@ -24,6 +24,7 @@ from .code import WIDTH, Code, Lanes
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, DOUBLE, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
+from .sorting import has_rows, sorted_rows
 from .systems import has_system, solved, weight_of_system
 from .table import Way, lowering_of
 from .totals import ACCUMULATORS
@@ -92,6 +93,8 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
     if way is Way.SPELLED:
         return out.dtype == DOUBLE and out.size <= _SPELLED and params["order"] <= _ORDERS
+    if way is Way.ROWS:
+        return has_rows(name, avals, params, out)
     return way is Way.FACTOR and has_system(name, avals, out)
 
 
@@ -114,6 +117,8 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
     if way is Way.SPELLED:
         return 80 * most
+    if way is Way.ROWS:
+        return 60 + 4 * most
     return weight_of_system(op.name, outs[0].aval) if way is Way.FACTOR else 2 * most
 
 
@@ -205,6 +210,8 @@ class Registers:
             return solved(self, name, args, params, [v.aval for v in outs])
         if way is Way.SPELLED:
             return self.program(_spelled(out.shape, params["order"]), args)
+        if way is Way.ROWS:
+            return [sorted_rows(self, name, args, params, out)]
         if name in _RUNNING:
             return [self.running(name, args, params, out)]
         if name in ("argmax", "argmin"):

@@ -92,7 +92,7 @@ def _avals(step: Step) -> list[Aval]:
 def _is_held(step: Step) -> bool:
     """Whether an equation is for registers: it is on small arrays, or reads a few entries."""
     way = lowering_of(step.op).registers
-    is_product = way is Way.FACTOR or (way is Way.PRODUCT and step.out.aval.size <= HELD)
+    is_product = way in (Way.FACTOR, Way.ROWS) or (way is Way.PRODUCT and step.out.aval.size <= HELD)
     if is_indexed(step) and step.op.name == "index" and step.out.aval.size <= HELD:
         return True
     return all([a.size <= (SMALL if is_product else HELD) for a in _avals(step)])

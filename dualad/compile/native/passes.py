@@ -31,6 +31,7 @@ from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed, p
 from .products import Product, as_sum, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
+from .rows import Rows, is_by_rows
 from .scatters import Scatter, is_by_value
 from .stub import compile_entry
 from .table import VIEWS, Way, lowering_of
@@ -57,6 +58,8 @@ _HURRY = 1500
 _BATCH, _FEW, _MOST = 64, 256, 3000
 #: operators of a cycle that take as long as something takes to be stored
 _DEAR = 10
+#: what reads arrays that are in memory, and has a loop of its own
+_WHOLE = (Way.PRODUCT, Way.ROWS)
 #: arrays that are worth a loop
 _LARGE = 128
 
@@ -79,6 +82,8 @@ def is_known(step: Step, least: int | None = None) -> bool:
             return is_reduced(step)
         if way is Way.PRODUCT:
             return is_product(step)
+        if way is Way.ROWS:
+            return is_by_rows(step)
         return are_entries(way, op, args, params, avals, out)
     except (Refused, TypeError, ValueError, OverflowError):
         return False
@@ -113,10 +118,10 @@ class Pass(Equations):
         self.bands: dict[int, Bands] = {}
         ways = [entry_way(s.op, s.args) for s in steps]
         self._sources = {id(s.args[0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
-        self._factors = {id(a) for s, way in zip(steps, ways, strict=True) if way is Way.PRODUCT for a in s.args}
+        self._factors = {id(a) for s, way in zip(steps, ways, strict=True) if way in _WHOLE for a in s.args}
         #: whether an index may be out of bounds
-        self._is_asked = any([way in (Way.GATHER, Way.SCATTER) for way in ways])
-        lie = (Way.TOTAL, Way.PRODUCT, Way.SCATTER)
+        self._is_asked = any([way in (Way.GATHER, Way.SCATTER, Way.ROWS) for way in ways])
+        lie = (Way.TOTAL, Way.SCATTER, *_WHOLE)
         self._as_they_lie = {
             id(a) for s, way in zip(steps, ways, strict=True) if way in lie or s.op.name == "reshape" for a in s.args
         }
@@ -187,7 +192,7 @@ class Pass(Equations):
                 if spread and (computed := self._before_moves(v)):
                     held.add(computed)
         for step in self.steps:
-            if self._way(step.out) is Way.PRODUCT:
+            if self._way(step.out) in _WHOLE:
                 held.update([v for v in (*step.args, *step.outs) if type(v) is Variable and v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step.args[0])
@@ -290,6 +295,8 @@ class Pass(Equations):
         if self._way(v) is Way.PRODUCT:
             key = _Shared(op.name, shapes, (), out, v.aval.dtype.str, params.get("mode", ""))
             return key, lambda outs: Product(steps(outs), _BLOCK)
+        if self._way(v) is Way.ROWS:
+            return _Shared("rows", shapes, alone=id(v)), lambda outs: Rows(step, _BLOCK)
         return _Shared("nest", (out,)), lambda outs: Nest(outs, self._is_flat(outs, inside, outs), _BLOCK)
 
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
@@ -311,7 +318,7 @@ class Pass(Equations):
 
     def _is_apart(self, v: Variable) -> bool:
         """Whether an array is written by a loop of its own kind."""
-        return is_long(self.maker[v]) or self._way(v) in (Way.PRODUCT, Way.SCATTER)
+        return is_long(self.maker[v]) or self._way(v) in (Way.SCATTER, *_WHOLE)
 
     def _below(self, v: Variable, here: bool, shape: tuple[int, ...]) -> list[tuple[Variable, bool]]:
         """The arrays that one is computed from, each with whether it is read at the same place."""
@@ -346,7 +353,7 @@ class Pass(Equations):
 
     def in_lanes(self) -> bool:
         """Whether everything has the same long first axis, and little besides."""
-        products = [self._way(s.out) is Way.PRODUCT for s in self.steps]
+        products = [self._way(s.out) in _WHOLE for s in self.steps]
         if self._is_asked or any(products) or any([is_long(s) or not s.out.aval.shape for s in self.steps]):
             return False
         length = self.writes[0].aval.shape[0]
@@ -471,7 +478,7 @@ def _leading(program: Program, large: set[tuple]) -> set[tuple]:
     some: set[tuple] = set()
     behind: set[Variable] = set()
     for step in program.steps:
-        few = lowering_of(step.op).entry not in (Way.TOTAL, Way.PRODUCT)
+        few = lowering_of(step.op).entry not in (Way.TOTAL, *_WHOLE)
         if few and is_known(step, 1) and behind.isdisjoint(_variables(step.args)):
             some.add(step.outs)
         else:
@@ -523,5 +530,5 @@ def _is_elsewhere(op: Any, args: Sequence[Any], v: Any) -> bool:
 
 
 def _is_worthy(op: Any) -> bool:
-    """Whether an equation is worth a loop by itself: mathematics, or a product."""
-    return op.name in FUNCTIONS or lowering_of(op).entry is Way.PRODUCT
+    """Whether an equation is worth a loop by itself: mathematics, a product, or an order."""
+    return op.name in FUNCTIONS or lowering_of(op).entry in _WHOLE

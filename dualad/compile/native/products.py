@@ -102,10 +102,10 @@ def is_product(step: Step) -> bool:
     if any([a.dtype != out.aval.dtype for a in avals]) or out.aval.dtype.kind != "f":
         return False
     if op.name == "convolve":
-        if any([len(a.shape) != 1 for a in avals]) or any([type(a) is not Variable for a in args]):
+        if not all([a.shape[:-1] in ((), out.aval.shape[:-1]) for a in avals]):
             return False
-        taps = min([a.size for a in avals])
-        return set(params) == {"mode"} and taps <= _TAPS and out.aval.size >= 2 * WIDTH and avals[1].size == taps
+        n, taps = [a.shape[-1] for a in avals]
+        return set(params) == {"mode"} and taps <= min(n, _TAPS) and out.aval.size >= 2 * WIDTH
     if params or any([len(a.shape) != 2 for a in avals]) or out.aval.shape[1] < WIDTH:
         return False
     count = out.aval.size * avals[0].shape[1]
@@ -119,9 +119,10 @@ class Product(Kernel):
         self.steps = list(steps)
         super().__init__([s.out for s in steps], False)
         self.each = [aval_of_atom(a).shape for a in steps[0].args]
-        work = min([s[0] for s in self.each]) if self.steps[0].op.name == "convolve" else math.prod(self.each[0][1:])
+        is_convolution = self.steps[0].op.name == "convolve"
+        work = self.each[1][-1] if is_convolution else math.prod(self.each[0][1:])
         self._work = math.prod(self.shape) * work // 64 * len(self.steps)
-        self.rows = self.shape[0]
+        self.rows = math.prod(self.shape[:-1]) if is_convolution and len(self.shape) > 1 else self.shape[0]
         self.step = max(1, 4 * block * self.rows // (math.prod(self.shape) * work))
         self.step = -(-self.step // 64) * 64 if len(self.shape) == 1 else -(-self.step // _ROWS) * _ROWS
 
@@ -180,32 +181,33 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
 
 
 def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
-    n, taps = kernel.each[0][0], kernel.each[1][0]
-    mode, size = kernel.steps[0].params["mode"], kernel.shape[0]
+    n, taps = [shape[-1] for shape in kernel.each]
+    mode, size = kernel.steps[0].params["mode"], kernel.shape[-1]
     shift = {"full": 0, "same": (taps - 1) // 2, "valid": taps - 1}[mode]
     one, dtype = Lanes(code, LONG, 1), kernel.outs[0].aval.dtype
     b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)
-    vectors = max(1, _TOTALS // len(kernel.steps))
     low, high = max(0, taps - 1 - shift), min(size, n - shift)  # where all taps have a partner
     if high - low < WIDTH:
         low = high = size
+    vectors = max(1, min(_TOTALS // len(kernel.steps), -(-(high - low) // WIDTH)))
+    each = [[buffers[a if type(a) is Variable else id(a)] for a in (*s.args, s.out)] for s in kernel.steps]
 
     def total(w: Lanes, places: Sequence[str], first: str, end: str) -> list[list[str]]:
-        count = len(kernel.steps)
+        count = len(each)
         with code.fold(first, end, 1, [(w, w.constant(-0.0))] * (count * len(places))) as turn:
             left, new = iter(turn.carried), []
             for p in places:
                 behind = one.sub(one.add(p, str(shift)), turn.counter)
-                for _, (x, y), _, _ in kernel.steps:
-                    factor = w.splat(load_lanes(single, at(code, buffers[y], dtype, turn.counter)))
-                    new.append(w.fma(factor, load_lanes(w, at(code, buffers[x], dtype, behind)), next(left)))
+                for x, y, _ in each:
+                    factor = w.splat(load_lanes(single, at(code, y, dtype, turn.counter)))
+                    new.append(w.fma(factor, load_lanes(w, at(code, x, dtype, behind)), next(left)))
             turn.next = new
         return [turn.carried[u * count : (u + 1) * count] for u in range(len(places))]
 
     def put(w: Lanes, places: Sequence[str], sums: list[list[str]]) -> None:
         for p, row in zip(places, sums, strict=True):
-            for v, x in zip(kernel.outs, row, strict=True):
-                store_lanes(w, w.add(x, 0.0), at(code, buffers[v], dtype, p))
+            for (_, _, out), x in zip(each, row, strict=True):
+                store_lanes(w, w.add(x, 0.0), at(code, out, dtype, p))
 
     def inside(i: str) -> None:
         places = [one.at_most(one.add(i, str(u * WIDTH)) if u else i, str(high - WIDTH)) for u in range(vectors)]
@@ -217,8 +219,21 @@ def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
         end = one.call("smin", str(taps), one.add(place, "1"))
         put(single, [i], total(single, [i], first, end))
 
-    for start, stop, by, write in ((0, low, 1, border), (low, high, vectors * WIDTH, inside), (high, size, 1, border)):
-        if stop > start:
-            first, end = clamp(code, start, stop)
-            with code.each(first, end, by) as i:
-                write(i)
+    def write(limits: Callable[[int, int], tuple[str, str]]) -> None:
+        for start, stop, by, part in (
+            (0, low, 1, border),
+            (low, high, vectors * WIDTH, inside),
+            (high, size, 1, border),
+        ):
+            if stop > start:
+                with code.each(*limits(start, stop), by) as i:
+                    part(i)
+
+    if len(kernel.shape) == 1:
+        write(lambda start, stop: clamp(code, start, stop))
+        return
+    shapes, pointers = [*kernel.each, kernel.shape], each
+    with code.each(*clamp(code, 0, kernel.rows)) as lane:  # each of a stack's sequences with its own, or the only one
+        moves = [one.mul(lane, str(s[-1])) if len(s) > 1 else 0 for s in shapes]
+        each = [[at(code, p, dtype, by) for p, by in zip(row, moves, strict=True)] for row in pointers]
+        write(lambda start, stop: (str(start), str(stop)))

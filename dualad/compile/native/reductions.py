@@ -18,7 +18,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, Writer, clamp, find_cuts
 from .maths import FUNCTIONS
-from .operators import BOOL, LONG, Refused
+from .operators import BOOL, INT, LONG, Refused, convert
 from .table import Way, lowering_of
 from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
@@ -57,7 +57,7 @@ def is_reduced(step: Step) -> bool:
     if not set(params) <= {"axis", "keepdims", "reverse"} or params["axis"] in (None, ()):
         return False
     aval = aval_of_atom(args[0])
-    if type(args[0]) is not Variable or aval.dtype == BOOL:
+    if type(args[0]) is not Variable or (aval.dtype == BOOL) != (op.name in ("any", "all")):
         return False
     dtype = LONG if op.name in ("argmax", "argmin") else aval.dtype
     if out.aval.dtype != dtype:
@@ -253,6 +253,8 @@ class _Loops:
             factors = [args[0]] if product is None else product[1]
             found = [writer.operand(a, kernel.below(aval_of_atom(a).shape, kernel.index)) for a in factors]
             wide = [b.splat(x) if w < width else x for x, w in found]
+            if b.dtype == BOOL:
+                b, wide = b.of(INT), [convert(b, x, INT) for x in wide]
             names.append(wide[0] if product is None else _Product(product[0].name == "scale", *wide))
             lanes.append(b)
         return names, lanes
@@ -480,7 +482,7 @@ class _Loops:
                     if to:
                         self._store(kernel.partial[k], x, w, {0: to, 1: p})
                     elif not kernel.running:
-                        self._store(v, s.finish(w, (x,)), w, {**counters, last: p})
+                        self._store(v, s.finish(w, (x,)), w.of(v.aval.dtype), {**counters, last: p})
 
         outer = [i for i in self.outer if i != last]
 

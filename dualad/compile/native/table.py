@@ -28,6 +28,7 @@ class Way(Enum):
     FACTOR = "factorizes, or solves with factors"
     LOOP = "runs programs"
     SPELLED = "is a program of other operators"
+    ROWS = "orders those of each row, or works in an order of them"
 
 
 class Source(Enum):
@@ -59,6 +60,7 @@ class Lowering(NamedTuple):
 VIEWS = (Way.MOVE, Way.JOIN)
 _NONE = Lowering()
 _E, _M, _J, _T, _P, _L = Way.ENTRYWISE, Way.MOVE, Way.JOIN, Way.TOTAL, Way.PRODUCT, Way.LOOP
+_R = Way.ROWS
 _NEW, _VIEW = Source.NEW, Source.VIEW
 
 #: by name; indices whose places are computed are another way of loops (``positions.entry_way``)
@@ -76,7 +78,7 @@ LOWERINGS: dict[str, Lowering] = {
     "index_set": Lowering(_M, _J, _J, _NEW),
     "concatenate": Lowering(_M, _J, _J, _NEW),
     "stack": Lowering(_M, _J, _J, _NEW),
-    "shift": Lowering(_M, source=_NEW),
+    "shift": Lowering(_M, _J, _J, _NEW),
     "sinc": Lowering(Way.SPELLED),
     "split": Lowering(_M),
     "unstack": Lowering(_M),
@@ -84,8 +86,8 @@ LOWERINGS: dict[str, Lowering] = {
     "max": Lowering(_T, _T, source=_NEW),
     "min": Lowering(_T, _T, source=_NEW),
     "prod": Lowering(_T, source=_NEW),
-    "all": Lowering(_T, source=_NEW),
-    "any": Lowering(_T, source=_NEW),
+    "all": Lowering(_T, _T, source=_NEW),
+    "any": Lowering(_T, _T, source=_NEW),
     "cumprod": Lowering(_T, source=_NEW),
     "cumsum": Lowering(_T, _T, source=_NEW),
     "recurrence": Lowering(_T, source=_NEW),
@@ -95,7 +97,11 @@ LOWERINGS: dict[str, Lowering] = {
     "convolve": Lowering(entry=_P, source=_NEW),
     "einsum": Lowering(source=Source.PRODUCT),
     "einsum_strong": Lowering(source=Source.PRODUCT),
-    "sort": Lowering(source=_NEW),
+    "argsort": Lowering(_R, _R),
+    "average_groups": Lowering(_R, _R, source=_NEW),
+    "order_statistics": Lowering(_R, _R, source=_NEW),
+    "permute": Lowering(_R, _R, source=_NEW),
+    "sort": Lowering(_R, _R, source=_NEW),
     "cholesky": Lowering(Way.FACTOR, stack=Way.FACTOR, source=_NEW),
     "cofactors": Lowering(Way.FACTOR, stack=Way.FACTOR),
     "det": Lowering(Way.FACTOR, stack=Way.FACTOR),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .code import Lanes
-from .operators import LONG, combiner
+from .operators import INT, LONG, combiner
 
 __all__ = ["ACCUMULATORS", "Accumulator"]
 
@@ -58,6 +58,15 @@ def _extremum(name: str, sign: int) -> Callable[[np.dtype], Accumulator]:
     return make
 
 
+def _truth(op: str, start: int) -> Callable[[np.dtype], Accumulator]:
+    """Return the total of truth values, which are whole numbers until it is there."""
+    join = lambda b, x, y: (b.do(op, x[0], y[0]),)
+    return lambda dtype: Accumulator(
+        (INT,), lambda b, at: (b.constant(start),), lambda b, acc, x, at: join(b, acc, (x,)), join,
+        lambda b, acc: b.compare("ne", acc[0], 0),
+    )  # fmt: skip
+
+
 def _place(beyond: str, sign: int) -> Callable[[np.dtype], Accumulator]:
     """Return the total that is the place of an extremum: of equal ones, or of NaNs (beyond all else), the first."""
 
@@ -87,5 +96,5 @@ def _place(beyond: str, sign: int) -> Callable[[np.dtype], Accumulator]:
 
 ACCUMULATORS: dict[str, Callable[[np.dtype], Accumulator]] = {
     "sum": _sum, "cumsum": _sum, "max": _extremum("max", -1), "min": _extremum("min", 1),
-    "argmax": _place("gt", -1), "argmin": _place("lt", 1),
+    "argmax": _place("gt", -1), "argmin": _place("lt", 1), "any": _truth("or", 0), "all": _truth("and", 1),
 }  # fmt: skip

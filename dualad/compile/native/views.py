@@ -96,6 +96,10 @@ def pieces(
             found.append(([(index[axis], start, start + size)], (i, place)))
             start += size
         return found
+    if name == "shift":
+        axis, by = params["axis"], -1 if params.get("reverse") else 1
+        there = (*index[:axis], _shift(index[axis], by), *index[axis + 1 :])
+        return [([(index[axis], max(by, 0), out[axis] + min(by, 0))], (0, there)), ([], None)]
     if name in ("index_add", "index_set"):
         part, limits, inner = int(name == "index_set"), list[Limit](), list[Any]()
         for x, e in itertools.zip_longest(index, params["template"]):

@@ -32,6 +32,13 @@ def agree(found: Any, expected: Any, what: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11 * (1 + np.max(np.abs(b), initial=0.0)), err_msg=what)
 
 
+def test_lanes_of_a_while_loop_of_any_number_are_machine_code() -> None:
+    root = lambda a: da.while_loop(lambda x: np.abs(x * x - a) > 1e-10, lambda x: 0.5 * (x + a / x), a)
+    fast, a = da.jit(da.vmap(root)), np.linspace(1.0, 9.0, 2000)
+    np.testing.assert_allclose(fast(a), np.sqrt(a), rtol=1e-10)
+    assert is_native(fast, (a,))
+
+
 def is_native(fast: Callable, args: tuple) -> bool:
     """Whether no loop is left to Python."""
     calls = fast.lower(*args)._compiled.calls

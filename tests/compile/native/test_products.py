@@ -53,7 +53,7 @@ def test_convolutions(mode: str, n: int, taps: int) -> None:
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("size", [None, 0])
 def test_convolutions_in_lanes(mode: str, axes: tuple, size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of convolutions, which the loop does not know; with all sizes taken for large, and as they are."""
+    """Rows of convolutions, with all sizes taken for large, and as they are."""
     if size is not None:
         monkeypatch.setattr(passes, "_LARGE", size)
         monkeypatch.setattr(passes, "_WORTH", size)
@@ -63,6 +63,7 @@ def test_convolutions_in_lanes(mode: str, axes: tuple, size: int | None, monkeyp
     for f in (lanes, da.grad(lambda x, y: np.sum(lanes(x, y) ** 2), argnums=(0, 1))):
         for found, expected in zip(da.tree.flatten(da.jit(f)(x, y))[0], da.tree.flatten(f(x, y))[0], strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    assert size is None or "convolve" not in str(da.jit(lanes).explain(x, y)).partition("left to NumPy")[2]
 
 
 @pytest.mark.parametrize("rows", [1, 9, *[pytest.param(n, marks=pytest.mark.full) for n in (3, 4, 20)]])

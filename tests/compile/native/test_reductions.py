@@ -31,7 +31,8 @@ def _alone_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def totals(x, y):
     return (
         np.sum(x * y), np.max(x - y), np.min(x * 2), np.argmax(x * y), np.argmin(y * 1), np.mean(x + y),
-        np.cumsum(x * y), np.cumsum((x * y)[::-1])[::-1],
+        np.cumsum(x * y), np.cumsum((x * y)[::-1])[::-1], np.any(x > 2 * y), np.all(x * y != x),
+        np.any(x != x), np.all(x == x),
     )  # fmt: skip
 
 
@@ -50,7 +51,9 @@ def test_two_axes(shape: tuple[int, int]) -> None:
         return (
             np.sum(x * y + row, 0), np.sum(x * row, 1), np.max(x - y, 0), np.min(x * 2, 1, keepdims=True),
             np.sum(x * y), np.argmax(x * row, 1), np.cumsum(x * row, 0), np.cumsum(x * row, 1), np.sum(x * row),
-            np.max(x * row), np.sum(np.concatenate([x, y]) * 2, 0), (x * x) / np.sum(x * x, axis=-1, keepdims=True),
+            np.max(x * row), np.any(x > 2 * row, 0), np.all(x < 3 * row, 1), np.any(x * row > 9, 1, keepdims=True),
+            np.all(x * row < 9, 0), np.sum(np.concatenate([x, y]) * 2, 0),
+            (x * x) / np.sum(x * x, axis=-1, keepdims=True),
         )  # fmt: skip
 
     same(f, x, y, row, whole=False)
