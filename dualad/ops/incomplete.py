@@ -44,9 +44,9 @@ import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
-    "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "flat_doubles", "gamma_density",
-    "gamma_integral", "gauss_legendre", "student_density", "student_integral", "student_shape",
-    "weights_of_exponential",
+    "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "exp_rest", "flat_doubles",
+    "gamma_density", "gamma_integral", "gauss_legendre", "polygamma_rest", "stirling", "student_density",
+    "student_integral", "student_shape", "weights_of_exponential",
 ]  # fmt: skip
 
 _BERNOULLI = sp_bernoulli(20)[2::2].tolist()
@@ -56,7 +56,7 @@ _LARGE, _SMALL, _EXPONENT, _CHUNK = 16.0, 0.1, 41.0, 512
 # ── functions without cancellation ───────────────────────────────────────────────────────────────────────────────
 
 
-def _exp_rest(v, small: bool):
+def exp_rest(v, small: bool):
     """Return eᵛ − 1 − v."""
     if not small:
         return np.expm1(v) - v
@@ -75,7 +75,7 @@ def _log_rest(q, count: int = 14):
     return r * (2 * square * total - q)
 
 
-def _polygamma_rest(n: int, z):
+def polygamma_rest(n: int, z):
     """Return the n-th derivative of ψ(z) − log z."""
     large = z >= _LARGE
     w = np.where(large, z, _LARGE)
@@ -94,16 +94,16 @@ def _polygamma_rest(n: int, z):
 
 
 def _rest_difference(n: int, z, step):
-    """Return what ``_polygamma_rest`` grows by from z to z + step: by Taylor's series where the step is short."""
-    out = _polygamma_rest(n, z + step) - _polygamma_rest(n, z)
+    """Return what ``polygamma_rest`` grows by from z to z + step: by Taylor's series where the step is short."""
+    out = polygamma_rest(n, z + step) - polygamma_rest(n, z)
     at = np.flatnonzero(step < 2e-3 * z)
     if at.size:
         z, h = z[at], step[at]
-        out[at] = sum(_polygamma_rest(n + k, z) * h**k / math.factorial(k) for k in range(6, 0, -1))
+        out[at] = sum(polygamma_rest(n + k, z) * h**k / math.factorial(k) for k in range(6, 0, -1))
     return out
 
 
-def _stirling(z):
+def stirling(z):
     """Return Γ(z + 1) (e/z)ᶻ."""
     large = z >= _LARGE
     w = np.where(large, z, _LARGE)
@@ -196,9 +196,9 @@ class _Tail:
         """Return S."""
         signed = np.minimum(self.side * v, 700.0)
         if self.share is None:
-            return _exp_rest(signed, small)
+            return exp_rest(signed, small)
         if small:
-            rest = _exp_rest(signed, small)
+            rest = exp_rest(signed, small)
             return self.share * rest + _log_rest(self.share * (rest + signed), 6)
         return np.log1p(self.share * np.expm1(signed)) - self.share * signed
 
@@ -297,12 +297,12 @@ def flat_doubles(*values):
 def _gamma_parts(a, x):
     """Return xᵃe⁻ˣ/Γ(a+1), and log x − ψ(a+1)."""
     log_x = np.log(x)
-    front = np.exp(_exponent(a, x - a, log_x)) / _stirling(a)
-    return front, _log_ratio(x - a - 1, a + 1, log_x - np.log1p(a)) - _polygamma_rest(0, a + 1)
+    front = np.exp(_exponent(a, x - a, log_x)) / stirling(a)
+    return front, _log_ratio(x - a - 1, a + 1, log_x - np.log1p(a)) - polygamma_rest(0, a + 1)
 
 
 def derivative_of_psi(n: int, z):
-    return _polygamma_rest(n, z) + (-1.0) ** (n - 1) * math.factorial(n - 1) * z ** float(-n)
+    return polygamma_rest(n, z) + (-1.0) ** (n - 1) * math.factorial(n - 1) * z ** float(-n)
 
 
 def gamma_integral(a, x, order: int):
@@ -391,7 +391,7 @@ class _Beta:
                 self.slopes[key] = lead + _rest_difference(n - 1, z, other)
         self.front = np.exp(
             _exponent(a, self.moved, log_x + np.log(total)) + _exponent(b, -self.moved, log_y + np.log(total))
-        ) * (_stirling(total) / (_stirling(a) * _stirling(b)))  # xᵃyᵇ Γ(a+b+1)/(Γ(a+1) Γ(b+1))
+        ) * (stirling(total) / (stirling(a) * stirling(b)))  # xᵃyᵇ Γ(a+b+1)/(Γ(a+1) Γ(b+1))
         return self
 
     def __getitem__(self, at) -> _Beta:

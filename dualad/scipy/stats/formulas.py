@@ -17,6 +17,7 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from ...jvp import jvp
 from ...ops.choice import nowhere
+from ...ops.noncentral_t import noncentral_t
 from ...ops.poisson_mixture import gamma_mixture
 from .distribution import Continuous, Discrete
 from .tails import vonmises_in_kappa
@@ -148,7 +149,7 @@ def _kolmogorov(x):
 
 
 # A noncentral distribution mixes central ones, with the weights of a Poisson law of mean λ/2: of χ² and F, whose
-# derivative in λ is half of a difference between neighbours. Noncentral t is (Z + μ)/√(V/ν).
+# derivative in λ is half of a difference between neighbours.
 
 
 def _chi2_logpdf(x, df, nc):
@@ -170,15 +171,6 @@ def _f_logpdf(x, n, m, nc):
 def _f_in_nc(x, n, m, nc):
     cdf = DISTRIBUTIONS["ncf"]._formulas["cdf"]
     return 0.5 * (cdf(x * n / (n + 2), n + 2, m, nc) - cdf(x, n, m, nc))
-
-
-def _t_pdf(x, df, nc):
-    spread = df + x * x
-    y = 0.5 * (nc * x) ** 2 / spread
-    logarithm = 0.5 * df * np.log(df) + sp.gammaln(df + 1) - df * _LOG_2 - 0.5 * nc * nc - sp.gammaln(0.5 * df)
-    odd = math.sqrt(2) * nc * x * sp.hyp1f1(0.5 * df + 1, 1.5, y) / spread * sp.rgamma(0.5 * (df + 1))
-    even = sp.hyp1f1(0.5 * (df + 1), 0.5, y) / np.sqrt(spread) * sp.rgamma(0.5 * df + 1)
-    return np.exp(logarithm - 0.5 * df * np.log(spread)) * (odd + even)
 
 
 def _pearson(x, skew):
@@ -331,7 +323,11 @@ _ROWS: dict[str, dict] = {
     "ncf": {"logpdf": _f_logpdf, "nc": _f_in_nc},
     "nchypergeom_fisher": {"without": _ALL},
     "nchypergeom_wallenius": {"without": _ALL},
-    "nct": {"pdf": _t_pdf},
+    "nct": {
+        "pdf": lambda x, df, nc: noncentral_t(0.5 * df, x, nc, k=0, i=1, n=1),
+        "df": lambda x, df, nc: 0.5 * noncentral_t(0.5 * df, x, nc, k=1, i=0, n=0),
+        "nc": lambda x, df, nc: -noncentral_t(0.5 * df, x, nc, k=0, i=1, n=0),
+    },
     "ncx2": {
         "logpdf": _chi2_logpdf,
         "df": lambda x, df, nc: 0.5 * gamma_mixture(0.5 * nc, 0.5 * df, 0.5 * x, order=1),
