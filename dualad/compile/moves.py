@@ -42,7 +42,8 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
     """Return what a move makes of values; ``None`` where it is not known, or too large to say, what goes where."""
     x, name = args[0], op.name
     if name in _JOINS:
-        return (joined(names, op, args, params, out.dtype),) if names.affords(out.size) else None
+        by_rows = name == "stack" and params["axis"] == 0 and any([v.known is None for v in args])
+        return (joined(names, op, args, params, out.dtype),) if by_rows or names.affords(out.size) else None
     if name not in _INDEXED:
         return names.taken(op, x, params)
     positions = args[_first(name) :]

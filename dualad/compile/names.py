@@ -135,6 +135,8 @@ class Names:
                 return base.name  # type: ignore[union-attr]
             if v.view.size > SMALL:
                 return self.number(("view", base.name, place, aval.shape, v.view.strides))  # type: ignore[union-attr]
+        if self._only_rows(v):
+            return self.number(("rows", aval.dtype, *[self.name(row) for row in v.rows or ()]))
         cells = self.cells(v)
         if not cells.shape:
             return int(cells)
@@ -143,6 +145,10 @@ class Names:
             return base.name
         bits = (_without_repeats(cells) if cells.size > SMALL else cells).tobytes()
         return self.number(("cells", aval.shape, aval.dtype, bits if len(bits) < 512 else hash(bits)))
+
+    def _only_rows(self, v: Value) -> bool:
+        """Whether the entries of what has rows are too many to be named one by one."""
+        return v.rows is not None and v.cells is None and not self.affords(v.aval.size)
 
     def cells(self, v: Value) -> np.ndarray:
         """Return the names of a value's entries."""
@@ -236,7 +242,9 @@ class Names:
             found = op.impl(np.asarray(v.known), *arrays, **params)
             found = found if isinstance(found, tuple) else (found,)
             return [Value(Aval(np.shape(x), aval.dtype), None, x) for x in found]
-        whole = aval.size > FOLDED and v.cells is None and v.rows is None
+        whole = aval.size > FOLDED and v.cells is None and (v.rows is None or self._only_rows(v))
+        if whole and v.name is None:  # it has rows, and their names are its name
+            self.name(v)
         base = v.base if v.view is not None else self.base(v) if whole else None
         if base is None:
             found = op.impl(self.cells(v), *arrays, **params)

@@ -28,7 +28,7 @@ _OLDEST = 4
 #: how many neighbours of a kind are looked at for distances; periods and stretches that are tried
 _NEIGHBOURS, _PERIODS, _TRIED = 12, 400, 64
 #: entries of a constant that may differ from iteration to iteration
-_ROW = 4096
+_ROW = 1 << 15
 #: operators that read or write at places given by whole numbers
 _PLACED = frozenset({"index", "index_add", "index_set"})
 

@@ -18,7 +18,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, Writer, clamp, find_cuts
 from .maths import FUNCTIONS
-from .operators import BOOL, INT, LONG, Refused, convert
+from .operators import BOOL, LONG, Refused, convert
 from .table import Way, lowering_of
 from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
@@ -57,9 +57,10 @@ def is_reduced(step: Step) -> bool:
     if not set(params) <= {"axis", "keepdims", "reverse"} or params["axis"] in (None, ()):
         return False
     aval = aval_of_atom(args[0])
-    if type(args[0]) is not Variable or (aval.dtype == BOOL) != (op.name in ("any", "all")):
+    counts = op.name == "sum" and aval.dtype == BOOL and is_long(step)
+    if type(args[0]) is not Variable or (aval.dtype == BOOL) != (counts or op.name in ("any", "all")):
         return False
-    dtype = LONG if op.name in ("argmax", "argmin") else aval.dtype
+    dtype = LONG if counts or op.name in ("argmax", "argmin") else aval.dtype
     if out.aval.dtype != dtype:
         return False
     if not is_long(step):
@@ -248,13 +249,13 @@ class _Loops:
         writer = Writer(self.code, kernel, self.buffers, box, counters)
         width = 1 if writer.axis is None else WIDTH
         names, lanes = [], []
-        for (_, args, _, _), product in zip(kernel.steps, self.products, strict=True):
+        for (_, args, _, _), state, product in zip(kernel.steps, kernel.states, self.products, strict=True):
             b = Lanes(self.code, aval_of_atom(args[0]).dtype, width)
             factors = [args[0]] if product is None else product[1]
             found = [writer.operand(a, kernel.below(aval_of_atom(a).shape, kernel.index)) for a in factors]
             wide = [b.splat(x) if w < width else x for x, w in found]
             if b.dtype == BOOL:
-                b, wide = b.of(INT), [convert(b, x, INT) for x in wide]
+                b, wide = b.of(state.dtypes[0]), [convert(b, x, state.dtypes[0]) for x in wide]
             names.append(wide[0] if product is None else _Product(product[0].name == "scale", *wide))
             lanes.append(b)
         return names, lanes

@@ -28,6 +28,7 @@ class Accumulator(NamedTuple):
 
 
 def _sum(dtype: np.dtype) -> Accumulator:
+    dtype = LONG if dtype.kind == "b" else dtype  # truth values are counted
     zero = -0.0 if dtype.kind == "f" else 0  # -0.0 + x is x, whatever x is
     return Accumulator(
         (dtype,),

@@ -59,6 +59,17 @@ def test_two_axes(shape: tuple[int, int]) -> None:
     same(f, x, y, row, whole=False)
 
 
+@pytest.mark.parametrize("shape", [(9, 9), (130, 8), (8, 1003), (12001,)])
+def test_truth_values_are_counted(shape: tuple[int, ...]) -> None:
+    def f(x):
+        held = x > 0.3
+        rows = held & (x < x.max(axis=-1, keepdims=True))
+        return [*(np.sum(held, axis) for axis in range(x.ndim)), np.sum(held), np.sum(rows, -1), np.mean(rows)]
+
+    assert all(["sum(" not in line for line in str(da.jit(f).lower(numbers(*shape)).source).splitlines()])
+    same(f, numbers(*shape), whole=False)
+
+
 def test_three_axes_and_types() -> None:
     f = lambda x: (
         np.sum(x * 2, 0), np.sum(x * 2, 1), np.sum(x * 2, 2), np.cumsum(x * 2, 1), np.sum(x * 2), np.max(x * 2, 1),
