@@ -10,11 +10,11 @@ __all__ = ["MODES", "descend"]
 MODES = {"f": da.jacfwd, "r": da.grad}
 
 
-def descend(f, slope, start):
+def descend(f, slope, start, max_steps=None):
     """Return where f is least.
 
     A step that lowers f is taken, any other halves the step length; ten that were taken double it. The end is a slope
-    or a step of at most 1e-5.
+    or a step of at most 1e-5. With ``max_steps`` it has a reverse mode.
     """
 
     def goes_on(state):
@@ -33,4 +33,4 @@ def descend(f, slope, start):
             lambda: (x, lowest, gradient, length / 2, 0 * taken, finished),
         )
 
-    return da.while_loop(goes_on, step, (start, f(start), slope(start), 1e-5, 0, False))[0]
+    return da.while_loop(goes_on, step, (start, f(start), slope(start), 1e-5, 0, False), max_steps=max_steps)[0]

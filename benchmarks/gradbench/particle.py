@@ -9,6 +9,8 @@ from benchmarks.gradbench.evaluation import evaluation
 __all__ = ["ff", "fr", "rf", "rr"]
 
 TIME_STEP = 0.1
+#: steps that the path may take; more are an error
+MOST_STEPS = 1000
 
 
 def potential(x, w):
@@ -16,11 +18,9 @@ def potential(x, w):
 
 
 def make(outer, inner):
-    """Return the evaluation with these modes.
-
-    A program has no reverse mode through a path of unknown length: there the path is Python's, its forces compiled.
-    """
-    force = da.jit(lambda x, w: -MODES[inner](potential)(x, w))
+    """Return the evaluation with these modes; a reverse mode through the path needs a bound of its length."""
+    most = MOST_STEPS if outer == "r" else None
+    force = lambda x, w: -MODES[inner](potential)(x, w)
 
     def miss(w):
         """Return the square of where Euler's path from (0, 8) crosses the axis, its last step cut short."""
@@ -31,11 +31,11 @@ def make(outer, inner):
             return x + TIME_STEP * v, v, force(x, w)
 
         x, v = np.array([0.0, 8.0]), np.array([0.75, 0.0])
-        x, v, _ = da.while_loop(lambda state: state[0][1] > 0, step, (x + TIME_STEP * v, v, force(x, w)))
+        start = (x + TIME_STEP * v, v, force(x, w))
+        x, v, _ = da.while_loop(lambda state: state[0][1] > 0, step, start, max_steps=most)
         return (x[0] - x[1] / v[1] * v[0]) ** 2
 
-    value, slope = da.jit(miss), MODES[outer](miss)
-    slope = da.jit(slope) if outer == "f" else slope
+    value, slope = da.jit(miss), da.jit(MODES[outer](miss))
     return evaluation(lambda given: float(given["w"]), float)(lambda w: descend(value, slope, w))
 
 
