@@ -107,7 +107,7 @@ class _Walk:
             units = np.eye(self.lanes, n, first, dtype)
             out = self.pull(t, y, *self.parameters, units)
             rows = np.concatenate(out, 1) if len(out) > 1 else out[0]
-            block[:, first : first + self.lanes] = rows.T[:, : n - first]
+            block[:, first : min(first + self.lanes, n)] = rows.T[:, : n - first]
         return np.kron(np.eye(self.lanes), block)
 
     def to(self, start: float, stop: float, z: np.ndarray) -> np.ndarray:

@@ -79,15 +79,16 @@ def solve_ivp(
     The derivative is that of the exact solution, to the tolerances that are given: forward mode solves the variational
     equation together with y, reverse mode the adjoint equation backwards along the dense output.
 
-    Under ``jit`` the loop of an explicit method is machine code, and takes SciPy's steps; so is that of ``"Rodas5P"``.
-    It is Python where a function branches on values, for SciPy's implicit methods, and for complex states and those of
-    more than 32,768 numbers (32 of ``"Rodas5P"``), tangents counted. The steps are those of the method either way.
+    Under ``jit`` the loop of every method but ``"LSODA"`` is machine code, and takes SciPy's steps. It is Python where
+    a function branches on values, and for complex states and those of more than 32,768 numbers, tangents counted (32 of
+    an implicit method, not counted). The steps are those of the method either way.
 
     Parameters
     ----------
     fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options
         As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
-        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian. The methods ``"Tsit5"``
+        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian; in our loop they always
+        have it, and ``jac`` and ``jac_sparsity`` are not looked at. The methods ``"Tsit5"``
         (Tsitouras 2011, of order 5), ``"Vern7"`` (Verner 2010, of order 7) and ``"Rodas5P"`` (Steinebach 2023, of
         order 5, for stiff problems, always with the exact Jacobian) run in our own loop (the adjoint equation takes the
         method of SciPy's that is nearest, RK45, DOP853 or Radau); so do those of fixed steps, of
@@ -165,6 +166,7 @@ def solve(
     if ours:
         check_native(s, y0)
         options.pop("jac", None)  # the exact one belongs to the method
+        options.pop("jac_sparsity", None)
         fixed = tuple([(name, _static(x)) for name, x in options.items()])
         compiled = compiled_rows(solve, s._replace(require_success=s.require_success and not known), fun, fixed)
         rows = lambda t0, t1, times, y0: compiled(t0, t1, times, y0, given, mass)
@@ -249,8 +251,8 @@ class _Call:
         if settings.name in LOOPS and self.is_staged:
             self.settings = settings = settings._replace(native=True)
         self.problem = Problem(self.f.name, self.f.of_all, n, settings, given=self.given, **massive)
-        if self.is_staged and (settings.name not in LOOPS or aval_of(y0).dtype.kind == "c"):
-            note_scipys_loop(self.problem)
+        if self.is_staged:
+            note_scipys_loop(self.problem, y0)
         self.watch = Watch(self.problem, self.functions, self.crossings, self.find)
 
     def find(self, t0, t1, times, y0, values: Sequence) -> Any:

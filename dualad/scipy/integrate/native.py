@@ -24,16 +24,18 @@ from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
 from ...errors import ConvergenceError, PerformanceNote
 from .fixed_steps import FIXED
+from .implicit import IMPLICIT_LOOPS
 from .rosenbrock import RODAS5P
-from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control, State, advance, at, begin
+from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control
 
 __all__ = [
-    "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "compiled_once", "is_machine_code", "is_solvable", "message_of",
-    "no_singular_matrix", "note_python", "note_scipys_loop", "rows_at", "run_native", "stopped_early", "written_down",
+    "LARGEST_MATRIX", "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "compiled_once", "is_machine_code",
+    "is_solvable", "message_of", "no_singular_matrix", "note_python", "note_scipys_loop", "rows_at", "run_native",
+    "stopped_early", "written_down",
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
-LOOPS = {**EXPLICIT, **FIXED, "Rodas5P": RODAS5P}
+LOOPS: dict[str, Any] = {**EXPLICIT, **FIXED, "Rodas5P": RODAS5P, **IMPLICIT_LOOPS}
 #: those that SciPy does not have
 OURS = ("Tsit5", "Vern7", "Rodas5P", *FIXED)
 
@@ -42,7 +44,7 @@ REACHED = "The solver successfully reached the end of the integration interval."
 #: states of more numbers, tangents among them, are left to loops in Python: compiling takes seconds then
 SMALL = 2**15
 #: and those of implicit methods, whose matrices are factorized in the loop
-_LARGEST_MATRIX = 32
+LARGEST_MATRIX = 32
 
 
 def is_solvable(problem: Any, y0: Any) -> bool:
@@ -53,21 +55,21 @@ def is_solvable(problem: Any, y0: Any) -> bool:
     base, implicit = problem, name not in EXPLICIT
     while base.base is not None:
         base = base.base[0]
-    small = problem.n <= SMALL and not (implicit and base.n > _LARGEST_MATRIX)
+    small = problem.n <= SMALL and not (implicit and base.n > LARGEST_MATRIX)
     return problem.settings.native and small and aval_of(y0).dtype == np.dtype(float)
 
 
-def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: Any) -> tuple[Any, State]:
+def rows_at(problem: Any, t0: Any, t1: Any, times: Any, y0: Any, *parameters: Any) -> tuple[Any, Any]:
     """Solve in a program, as far as the last of times in order; return y there, and the last state."""
     method, control, forward = LOOPS[problem.settings.name], problem.settings.control, np.sign(t1 - t0)
     f = problem.right_side(parameters)
 
-    def turn(s: State, t: Any) -> tuple[State, Any]:
+    def turn(s: Any, t: Any) -> tuple[Any, Any]:
         going = lambda s: (s.status == RUNNING) & (forward * (t - s.t) > 0)
-        s = while_loop(going, lambda s: advance(method, f, s, t1, control), s)
-        return s, at(method, f, s, t)
+        s = while_loop(going, lambda s: method.advance(f, s, t1, control), s)
+        return s, method.at(f, s, t)
 
-    s, rows = scan(turn, begin(method, f, t0, t1, y0, control), times)
+    s, rows = scan(turn, method.begin(f, t0, t1, y0, control), times)
     return rows, s._replace(status=np.where(forward * (times[-1] - s.t) > 0, s.status, RUNNING))
 
 
@@ -137,13 +139,18 @@ def no_singular_matrix(where: str) -> Iterator[None]:
         ) from error
 
 
-def note_scipys_loop(problem: Any) -> None:
-    """Note that a program calls back SciPy's loop, for its own method or for a complex state."""
+def note_scipys_loop(problem: Any, y0: Any) -> None:
+    """Note where a program calls back SciPy's loop: for its own method, a complex state, or a large matrix."""
     where, name = problem.settings.where, problem.settings.name
-    what, why = f"method={name!r}", "whose steps branch on values"
-    instead = "method='Rodas5P' is one for stiff problems, and its loop is machine code"
-    if name in LOOPS:
+    what, why = f"method={name!r}", "which changes its formulas as it goes"
+    instead = "method='Radau', 'BDF' or 'Rodas5P' is one for stiff problems, and its loop is machine code"
+    if aval_of(y0).dtype.kind == "c":
         what, why, instead = "a complex y0", "where machine code is of real numbers", "write the state as its two parts"
+    elif name in IMPLICIT_LOOPS and problem.n > LARGEST_MATRIX:
+        what, why = f"a state of {problem.n} numbers", f"where matrices in machine code have {LARGEST_MATRIX} rows"
+        instead = "a method that is not for stiff problems has no matrices: its loop is machine code"
+    elif name in LOOPS:
+        return
     text = f"{where}: compiled code calls SciPy's loop back for {what}, {why}\n  {instead}: a hundred times faster"
     warnings.warn(text, PerformanceNote, stacklevel=user_level())
 

@@ -64,6 +64,8 @@ class Settings(NamedTuple):
     first_step: float | None = None
     max_steps: int = 1_000_000
     progress: bool = False
+    #: the relative tolerance that iterations are for, if it is not the one of the errors
+    newton: Any = None
 
     @property
     def name(self) -> str:
@@ -73,7 +75,8 @@ class Settings(NamedTuple):
     @property
     def control(self) -> Control:
         """How steps are chosen."""
-        return Control(self.rtol, self.atol, self.max_step, self.first_step, self.max_steps)
+        newton = self.rtol if self.newton is None else self.newton
+        return Control(self.rtol, self.atol, self.max_step, self.first_step, self.max_steps, newton)
 
 
 def method_name(method: Any) -> str:
@@ -354,6 +357,7 @@ class Problem:
         return s._replace(
             atol=np.concatenate([atol * share, tangents]), rtol=rtol * share,
             sens_tol="state" if steps else "all", first_step=s.first_step if steps else None, progress=False,
+            newton=s.control.newton,
         )  # fmt: skip
 
     def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:

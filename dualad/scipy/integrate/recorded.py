@@ -17,11 +17,10 @@ import scipy.integrate as si
 from ...control.control_flow import while_loop
 from ...control.loops import scan
 from ...core.above import ABOVE
-from .fixed_steps import FIXED
 from .functions import entries
 from .native import LOOPS, SMALL, compiled_once, message_of, written_down
 from .rosenbrock import RightHandSide
-from .runge_kutta import EXPLICIT, RUNNING, Control, State, advance, at, begin
+from .runge_kutta import RUNNING, Control
 
 __all__ = ["Recorder", "accepted_steps", "compiled_rows", "problem_steps", "solver_class", "users_steps"]
 
@@ -36,41 +35,38 @@ class Recorder(NamedTuple):
     name: str
     #: ``start(t0, t1, y0, args, control)`` returns the state before the first step
     start: Callable
-    #: ``steps(state, t1, args, control)`` returns the state after the next steps, and times, states and tries of each
+    #: ``steps(state, t1, args, control)`` returns the state after the next steps, and of each the time, the state, the
+    #: work that was done until then, and what the dense output takes
     steps: Callable
-    #: ``inside(t, begin, y, end, args)`` returns the state at a time in a step
+    #: ``inside(t, piece, args)`` returns the state at a time in a step
     inside: Callable
 
     def blocks(self, t0: float, t1: float, y0: np.ndarray, args: tuple, control: Control) -> Iterator[tuple]:
-        """Yield times, states and tries of the accepted steps, some at a time, with the last state."""
+        """Yield times, states, work and dense output of the accepted steps, some at a time, with the last state."""
         s = self.start(t0, t1, y0, args, control)
         while s.status == RUNNING and s.t != t1:
             before = s.t
-            s, (t, y, tried) = self.steps(s, t1, args, control)
+            s, (t, y, work, pieces) = self.steps(s, t1, args, control)
             kept = t != np.append(before, t[:-1])
-            yield t[kept], y[kept], tried[kept], s
+            yield t[kept], y[kept], work[kept], [x[kept] for x in pieces], s
 
 
 def in_steps(slopes: Callable, name: str, compiled: Callable, length: int = _AT_ONCE) -> Recorder:
     """Return functions for the right-hand side ``slopes(y0, args)``, ``compiled``, in blocks of this length."""
     method = LOOPS[name]
 
-    def steps(s: State, t1: Any, args: tuple, control: Control) -> tuple[State, Any]:
+    def steps(s: Any, t1: Any, args: tuple, control: Control) -> tuple[Any, Any]:
         forward = np.sign(t1 - s.t)
 
-        def turn(s: State, _: None) -> tuple[State, Any]:
+        def turn(s: Any, _: None) -> tuple[Any, Any]:
             going = lambda new: (new.status == RUNNING) & (new.t == s.t) & (forward * (t1 - new.t) > 0)
-            s = while_loop(going, lambda s: advance(method, slopes(s.y, args), s, t1, control), s)
-            return s, (s.t, s.y, s.tried)
+            s = while_loop(going, lambda s: method.advance(slopes(s.y, args), s, t1, control), s)
+            return s, (s.t, s.y, method.work(s), method.piece(s))
 
         return scan(turn, s, None, length=length)
 
-    def inside(t: Any, begin: Any, y: Any, end: Any, args: tuple) -> Any:
-        rhs = slopes(y, args)
-        after, k = method.step(rhs, begin, y, end - begin, end, rhs(begin, y))
-        return at(method, rhs, State(end, after, end - begin, k, begin, y, False, 0, RUNNING), t)
-
-    start = lambda t0, t1, y0, args, control: begin(method, slopes(y0, args), t0, t1, y0, control)
+    inside = lambda t, piece, args: method.inside(slopes(piece[1], args), piece, t)
+    start = lambda t0, t1, y0, args, control: method.begin(slopes(y0, args), t0, t1, y0, control)
     return Recorder(name, *[compiled(x) for x in (start, steps, inside)])
 
 
@@ -104,11 +100,11 @@ def users_steps(fun: Callable, name: str, where: str, count: int, in_python: boo
 
 def accepted_steps(
     code: Recorder, t0: float, t1: float, y0: np.ndarray, args: tuple, control: Control
-) -> tuple[np.ndarray, np.ndarray, State]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, Any]:  # fmt: skip
     """Return times and states of the accepted steps, shape (steps, n), and the last state."""
     blocks = list(code.blocks(t0, t1, y0, args, control))
     t, y = [np.concatenate([[first], *[b[i] for b in blocks]]) for i, first in enumerate((t0, y0))]
-    return t, y, blocks[-1][3]
+    return t, y, blocks[-1][4]
 
 
 @functools.lru_cache(maxsize=64)
@@ -131,33 +127,32 @@ class _Loop(si.OdeSolver):
     code: Recorder
     args: tuple
     max_steps: int
-    _last: State
+    _last: Any
 
     def __init__(
         self, fun: Callable, t0: float, y0: Any, t_bound: float, vectorized: bool = False, step: float | None = None,
-        **options: Any,
+        jac: Any = None, jac_sparsity: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fun, t0, y0, t_bound, vectorized)
         # SciPy looks at the options first.
         known = si.RK23(lambda t, y: y, 0.0, self.y, abs(t_bound - t0), **options)
         first = options.get("first_step", step)
-        self.control = Control(known.rtol, known.atol, known.max_step, first, self.max_steps)
-        self._steps, self.y_old = self._accepted(), self.y
+        self.control = Control(known.rtol, known.atol, known.max_step, first, self.max_steps, known.rtol)
+        self._steps, self._piece = self._accepted(), ()
 
     def _accepted(self) -> Iterator[tuple]:
-        for t, y, tried, last in self.code.blocks(self.t, self.t_bound, self.y, self.args, self.control):
+        for t, y, work, pieces, last in self.code.blocks(self.t, self.t_bound, self.y, self.args, self.control):
             self._last = last
-            yield from zip(t.tolist(), y, tried.tolist(), strict=True)
+            yield from zip(t.tolist(), y, work.tolist(), zip(*pieces, strict=True), strict=True)
 
     def _step_impl(self) -> tuple[bool, str | None]:
-        step, name = next(self._steps, None), self.code.name
-        tried = int(self._last.tried) if step is None else step[2]
-        self.njev = self.nlu = 0 if name in EXPLICIT or name in FIXED else tried
-        self.nfev = tried * LOOPS[name].calls + (2 if self.control.first_step is None else 1)
+        step = next(self._steps, None)
+        work = LOOPS[self.code.name].work(self._last) if step is None else step[2]
+        self.nfev, self.njev, self.nlu = map(int, work)
+        self.nfev += 2 if self.control.first_step is None else 1
         if step is None:
             return False, message_of(self._last.status, self.control)
-        self.y_old = self.y
-        self.t, self.y, _ = step
+        self.t, self.y, _, self._piece = step
         return True, None
 
     def _dense_output_impl(self) -> si.DenseOutput:
@@ -169,8 +164,8 @@ class _Inside(si.DenseOutput):
 
     def __init__(self, solver: _Loop) -> None:
         super().__init__(solver.t_old, solver.t)
-        self._at = lambda t: solver.code.inside(t, *step, solver.args)
-        step = float(solver.t_old), solver.y_old, float(solver.t)
+        piece = solver._piece
+        self._at = lambda t: solver.code.inside(t, piece, solver.args)
 
     def _call_impl(self, t: np.ndarray) -> np.ndarray:
         return np.stack([self._at(x) for x in t], -1) if t.ndim else self._at(t)

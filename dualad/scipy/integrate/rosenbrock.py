@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...control.loops import map as map_rows
 from ...jvp import jvp
 from ...vmap import vmap
 from .functions import over_lanes
@@ -27,6 +28,9 @@ from .runge_kutta import Method, State, norm, weighted
 from .tables import Rodas5P
 
 __all__ = ["RODAS5P", "RightHandSide"]
+
+#: products of numbers in a product of matrices that machine code has without a loop
+_WRITTEN_OUT = 4096
 
 
 class RightHandSide:
@@ -64,10 +68,33 @@ class RightHandSide:
         value, drift = jvp(lambda t: self.f(t, y), (t,), (np.ones(()),))
         return self.solver(t, y, g)(value + g * drift)
 
+    @property
+    def root(self) -> RightHandSide:
+        """The right-hand side of the equation itself."""
+        return self if self.base is None else self.base.root
+
+    @property
+    def levels(self) -> tuple[RightHandSide, ...]:
+        """The equation itself, its variational equation, the one of that, up to this one."""
+        return (self,) if self.base is None else (*self.base.levels, self)
+
+    def jacobian(self, t: Any, y: Any) -> Any:
+        """Return ∂f/∂y of the equation itself."""
+        f = self.root
+        return vmap(lambda e: f.along(t, y[: f.n], e), out_axes=1, randomness="same")(np.eye(f.n))
+
+    def blocks(self, matrix: Any, v: Any) -> Any:
+        """Return the product of a matrix with each block of n numbers, in a loop where that is long."""
+        if np.shape(v) == np.shape(matrix)[:1]:
+            return matrix @ v
+        rows = np.reshape(v, (-1, self.root.n))
+        short = np.size(v) * self.root.n <= _WRITTEN_OUT
+        return np.reshape(rows @ matrix.T if short else map_rows(lambda row: matrix @ row, rows), (-1,))
+
     def solver(self, t: Any, y: Any, g: Any) -> Callable:
         """Return the function r ↦ (M − g ∂f/∂y)⁻¹ r."""
         if self.base is None:
-            jacobian = vmap(lambda e: self.along(t, y, e), out_axes=1, randomness="same")(np.eye(self.n))
+            jacobian = self.jacobian(t, y)
             if self.mass is not None:  # M may be singular: a step of size zero, which changes nothing, takes another
                 g = np.where(g == 0, 1.0, g)
             inverse = np.linalg.inv(self._matrix - g * jacobian)
@@ -104,7 +131,7 @@ def _rosenbrock(table: Any, q: int) -> Method:
         return (1 - x) * s.y_old + x * (s.y + (1 - x) * (p0 + x * (p1 + x * p2)))
 
     stages = len(table.C)
-    return Method(stages + 1, q, step, lambda k, h, scale: norm(k[stages - 1] / scale), dense, stages)
+    return Method(stages + 1, q, step, lambda k, h, scale: norm(k[stages - 1] / scale), dense, stages, 1)
 
 
 RODAS5P = _rosenbrock(Rodas5P, 4)

@@ -18,41 +18,14 @@ import scipy.integrate as si
 from .tables import Tsit5, Vern7
 
 __all__ = [
-    "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "advance", "at",
-    "begin", "norm", "weighted",
+    "Control", "EXPLICIT", "Method", "NOT_FINITE", "RUNNING", "State", "TOO_MANY", "TOO_SMALL", "first_size",
+    "norm", "spacing", "weighted",
 ]  # fmt: skip
 
 #: what a run has come to
 RUNNING, TOO_SMALL, NOT_FINITE, TOO_MANY = 0, 1, 2, 3
 #: the part of the interval over which y' at the start is a mean, where a mass matrix does not let it be known at once
 _BRIEF = 1e-10
-
-
-class Method(NamedTuple):
-    """A method of one step: how many stages it has, and the order q of its error.
-
-    ``step(f, t, y, h, end, slope)`` returns the state after a step from (t, y), where the slope is known, and its
-    stages k; ``measure(k, h, scale)`` the norm of its error, and ``dense(f, state, x)`` the solution at the part x of
-    the last step.
-    """
-
-    stages: int
-    q: int
-    step: Callable
-    measure: Callable
-    dense: Callable
-    #: evaluations of f in a step
-    calls: int
-
-
-class Control(NamedTuple):
-    """The choices of a run: SciPy's, and how many steps are tried."""
-
-    rtol: Any
-    atol: Any
-    max_step: float
-    first_step: float | None
-    max_steps: int
 
 
 class State(NamedTuple):
@@ -72,6 +45,89 @@ class State(NamedTuple):
     status: Any
 
 
+class Method(NamedTuple):
+    """A method of one step: how many stages it has, and the order q of its error.
+
+    ``step(f, t, y, h, end, slope)`` returns the state after a step from (t, y), where the slope is known, and its
+    stages k; ``measure(k, h, scale)`` the norm of its error, and ``dense(f, state, x)`` the solution at the part x of
+    the last step.
+    """
+
+    stages: int
+    q: int
+    step: Callable
+    measure: Callable
+    dense: Callable
+    #: evaluations of f in a step, and factorizations
+    calls: int
+    matrices: int = 0
+
+    def begin(self, f: Any, t0: Any, t1: Any, y0: Any, control: Control) -> State:
+        """Return the state before the first step."""
+        slope = f(t0, y0)
+        h = first_size(self.q, f, t0, t1, y0, slope, control)
+        k = (*[np.zeros_like(y0) for _ in range(self.stages - 1)], slope)
+        return State(t0, y0, h, k, t0, y0, np.bool_(False), np.int64(0), np.int64(RUNNING))
+
+    def advance(self, f: Callable, s: State, t1: Any, control: Control) -> State:
+        """Try one step: it is accepted, or the next one is smaller."""
+        d, least = np.sign(t1 - s.t), spacing(s.t, t1)
+        size = np.where(s.rejected, s.h, np.maximum(np.minimum(s.h, control.max_step), least))
+        t = s.t + d * size
+        t = np.where(d * (t - t1) > 0, t1, t)
+        h = t - s.t
+        y, k = self.step(f, s.t, s.y, h, t, s.k[-1])
+        error = self.measure(k, h, control.atol + np.maximum(np.abs(s.y), np.abs(y)) * control.rtol)
+        # An error of zero is the best, one that is NaN the worst.
+        known = np.where(error >= 0, np.maximum(error, 1e-300), np.inf)
+        factor = 0.9 * known ** (-1 / (self.q + 1))
+        most = np.where(s.rejected, 1.0, 10.0)
+        larger = np.minimum(factor, most)
+        smaller = np.maximum(factor, 0.2)
+        fails = ~(size >= least)
+        good = (error < 1) & ~fails
+        choose = lambda new, old: np.where(good, new, old)
+        tried, why = s.tried + 1, np.where(error == error, TOO_SMALL, NOT_FINITE)
+        return State(
+            choose(t, s.t), choose(y, s.y), np.abs(h) * choose(larger, smaller),
+            tuple([choose(a, b) for a, b in zip(k, s.k, strict=True)]), choose(s.t, s.t_old), choose(s.y, s.y_old),
+            ~good, tried, np.where(fails, why, np.where(tried < control.max_steps, RUNNING, TOO_MANY)),
+        )  # fmt: skip
+
+    def at(self, f: Callable, s: State, t: Any) -> Any:
+        """Return the solution at a time in the last step, NaN beyond it, and where there was no step."""
+        h = s.t - s.t_old
+        x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
+        inside = np.where(t == s.t, s.y, self.dense(f, s, x))
+        return np.where((t == s.t) | ((h != 0) & (x <= 1)), inside, np.nan)
+
+    def piece(self, s: State) -> tuple:
+        """Return what the dense output of the last step takes."""
+        return s.t_old, s.y_old, s.t
+
+    def inside(self, f: Callable, piece: tuple, t: Any) -> Any:
+        """Return the solution at a time in a step, which is taken again."""
+        begin, y, end = piece
+        after, k = self.step(f, begin, y, end - begin, end, f(begin, y))
+        return self.at(f, State(end, after, end - begin, k, begin, y, False, 0, RUNNING), t)
+
+    def work(self, s: State) -> Any:
+        """Return the calls of f, the Jacobians and the factorizations of the steps that were tried."""
+        return s.tried * np.array([self.calls, self.matrices, self.matrices])
+
+
+class Control(NamedTuple):
+    """The choices of a run: SciPy's, and how many steps are tried."""
+
+    rtol: Any
+    atol: Any
+    max_step: float
+    first_step: float | None
+    max_steps: int
+    #: the relative tolerance that iterations are for
+    newton: Any
+
+
 def weighted(weights: Sequence, k: Sequence) -> Any:
     """Return Σ wᵢ kᵢ."""
     terms = [w * slope for w, slope in zip(weights, k, strict=False) if w != 0]
@@ -83,63 +139,31 @@ def norm(x: Any) -> Any:
     return np.sqrt(np.sum(x * x) / x.size)
 
 
-# ── a step ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the size of a step ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def begin(method: Method, f: Any, t0: Any, t1: Any, y0: Any, control: Control) -> State:
-    """Return the state before the first step, whose size is that of Hairer, Nørsett and Wanner, II.4."""
+def first_size(q: int, f: Any, t0: Any, t1: Any, y0: Any, slope: Any, control: Control) -> Any:
+    """Return the size of the first step of a method with an error of order q: Hairer, Nørsett and Wanner, II.4."""
     d, interval = np.sign(t1 - t0), np.abs(t1 - t0)
-    slope = f(t0, y0)
-    rate = slope if f.mass is None else f.slope(t0, y0, _BRIEF * interval * d)
     if control.first_step is not None:
-        h = np.minimum(control.first_step, interval)
-    else:
-        scale = control.atol + np.abs(y0) * control.rtol
-        d0, d1 = norm(y0 / scale), norm(rate / scale)
-        small = (d0 < 1e-5) | (d1 < 1e-5)
-        h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), interval)
-        d2 = norm((f.slope(t0 + h0 * d, y0 + h0 * d * rate, h0 * d) - rate) / scale) / h0
-        flat, largest = (d1 <= 1e-15) & (d2 <= 1e-15), np.maximum(d1, d2)
-        h1 = np.where(flat, np.maximum(1e-6, h0 * 1e-3), (0.01 / np.where(flat, 1.0, largest)) ** (1 / (method.q + 1)))
-        h = np.minimum(np.minimum(100 * h0, h1), np.minimum(interval, control.max_step))
-    k = (*[np.zeros_like(y0) for _ in range(method.stages - 1)], slope)
-    return State(t0, y0, h, k, t0, y0, np.bool_(False), np.int64(0), np.int64(RUNNING))
+        return np.minimum(control.first_step, interval)
+    rate = slope if f.mass is None else f.slope(t0, y0, _BRIEF * interval * d)
+    scale = control.atol + np.abs(y0) * control.rtol
+    d0, d1 = norm(y0 / scale), norm(rate / scale)
+    small = (d0 < 1e-5) | (d1 < 1e-5)
+    h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1)), interval)
+    d2 = norm((f.slope(t0 + h0 * d, y0 + h0 * d * rate, h0 * d) - rate) / scale) / h0
+    flat, largest = (d1 <= 1e-15) & (d2 <= 1e-15), np.maximum(d1, d2)
+    h1 = np.where(flat, np.maximum(1e-6, h0 * 1e-3), (0.01 / np.where(flat, 1.0, largest)) ** (1 / (q + 1)))
+    return np.minimum(np.minimum(100 * h0, h1), np.minimum(interval, control.max_step))
 
 
-def advance(method: Method, f: Callable, s: State, t1: Any, control: Control) -> State:
-    """Try one step: it is accepted, or the next one is smaller."""
-    d = np.sign(t1 - s.t)
-    # The distance to the next number: Rump, Zimmermann, Boldo, Melquiond (2009), algorithm 3.3, of succ and pred.
-    least = 10 * np.abs((s.t + d * (2.0**-53 * (1 + 2.0**-52) * np.abs(s.t) + 5e-324)) - s.t)
-    size = np.where(s.rejected, s.h, np.maximum(np.minimum(s.h, control.max_step), least))
-    t = s.t + d * size
-    t = np.where(d * (t - t1) > 0, t1, t)
-    h = t - s.t
-    y, k = method.step(f, s.t, s.y, h, t, s.k[-1])
-    error = method.measure(k, h, control.atol + np.maximum(np.abs(s.y), np.abs(y)) * control.rtol)
-    # An error of zero is the best, one that is NaN the worst.
-    known = np.where(error >= 0, np.maximum(error, 1e-300), np.inf)
-    factor = 0.9 * known ** (-1 / (method.q + 1))
-    most = np.where(s.rejected, 1.0, 10.0)
-    larger = np.minimum(factor, most)
-    smaller = np.maximum(factor, 0.2)
-    fails = ~(size >= least)
-    good = (error < 1) & ~fails
-    choose = lambda new, old: np.where(good, new, old)
-    tried, why = s.tried + 1, np.where(error == error, TOO_SMALL, NOT_FINITE)
-    return State(
-        choose(t, s.t), choose(y, s.y), np.abs(h) * choose(larger, smaller),
-        tuple([choose(a, b) for a, b in zip(k, s.k, strict=True)]), choose(s.t, s.t_old), choose(s.y, s.y_old),
-        ~good, tried, np.where(fails, why, np.where(tried < control.max_steps, RUNNING, TOO_MANY)),
-    )  # fmt: skip
+def spacing(t: Any, t1: Any) -> Any:
+    """Return the size of the smallest step: ten times the distance to the next number.
 
-
-def at(method: Method, f: Callable, s: State, t: Any) -> Any:
-    """Return the solution at a time in the last step, NaN beyond it, and where there was no step."""
-    h = s.t - s.t_old
-    x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
-    inside = np.where(t == s.t, s.y, method.dense(f, s, x))
-    return np.where((t == s.t) | ((h != 0) & (x <= 1)), inside, np.nan)
+    That is by Rump, Zimmermann, Boldo, Melquiond (2009), algorithm 3.3, of succ and pred.
+    """
+    return 10 * np.abs((t + np.sign(t1 - t) * (2.0**-53 * (1 + 2.0**-52) * np.abs(t) + 5e-324)) - t)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────

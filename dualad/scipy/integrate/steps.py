@@ -23,12 +23,17 @@ from .functions import over_lanes
 from .native import LOOPS, compiled, message_of, stopped_early
 from .problem import Problem, in_order
 from .recorded import accepted_steps, problem_steps
-from .runge_kutta import RUNNING, State, at
+from .runge_kutta import RUNNING, Method, State
 
-__all__ = ["walk_back_steps"]
+__all__ = ["walk_back_steps", "walks_back"]
 
 #: steps that are walked back at once
 _AT_ONCE = 256
+
+
+def walks_back(problem: Problem) -> bool:
+    """Whether steps can be walked back: those that read nothing of the step before, and iterate nothing."""
+    return isinstance(LOOPS.get(problem.settings.name), Method)
 
 
 def walk_back_steps(
@@ -97,7 +102,7 @@ def _pull(
                 if not dense:
                     return after
                 state = State(end, after, end - t, k, t, y, False, 0, RUNNING)
-                return at(method, f, state, at_time)
+                return method.at(f, state, at_time)
 
             g, chosen = of_moving(one, (y, *theta), [0, *places])
             pull = vjp(g, *chosen)[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Rodas5P", "Tsit5", "Vern7"]
+__all__ = ["RadauIIA", "Rodas5P", "Tsit5", "Vern7"]
 
 
 def _rows(text: str) -> tuple[tuple[float, ...], ...]:
@@ -159,3 +159,31 @@ class Rodas5P:
         11.419903575922262 2.8879645146136994 72.92137995996029 80.12511834622643 -52.072871366152654 -59.78993625266729
           -0.15582684282751913 4.883087185713722
     """)
+
+
+class RadauIIA:
+    """Hairer and Wanner, *Solving Ordinary Differential Equations II* (1996), IV.8: the method of three stages.
+
+    A⁻¹ = T diag(real, a + ib, a − ib) T⁻¹, of which T takes real and imaginary parts.
+    """
+
+    _ROOT, _CUBE = 6**0.5, 3 ** (1 / 3)
+    C = ((4 - _ROOT) / 10, (4 + _ROOT) / 10, 1.0)
+    E = ((-13 - 7 * _ROOT) / 3, (-13 + 7 * _ROOT) / 3, -1 / 3)
+    REAL, PART, IMAGINARY = 3 + _CUBE**2 - _CUBE, 3 + (_CUBE - _CUBE**2) / 2, -(3 ** (5 / 6) + 3 ** (7 / 6)) / 2
+    T = _rows("""
+        0.09443876248897524 -0.14125529502095421 0.03002919410514742 ;
+        0.25021312296533332 0.20412935229379994 -0.38294211275726192 ;
+        1 1 0
+    """)
+    INVERSE = _rows("""
+        4.17871859155190428 0.32768282076106237 0.52337644549944951 ;
+        -4.17871859155190428 -0.32768282076106237 0.47662355450055044 ;
+        0.50287263494578682 -2.57192694985560522 0.59603920482822492
+    """)
+    #: y(x) = y + x (p₀ + x (p₁ + x p₂)),  pᵢ = Σⱼ Pᵢⱼ zⱼ
+    P = (
+        (13 / 3 + 7 * _ROOT / 3, 13 / 3 - 7 * _ROOT / 3, 1 / 3),
+        (-23 / 3 - 22 * _ROOT / 3, -23 / 3 + 22 * _ROOT / 3, -8 / 3),
+        (10 / 3 + 5 * _ROOT, 10 / 3 - 5 * _ROOT, 10 / 3),
+    )

@@ -39,7 +39,7 @@ from .adjoint import walk_back
 from .functions import has_lanes, over_lanes
 from .native import is_machine_code, is_solvable, rows_at, run_native
 from .problem import Problem, Settings, in_order
-from .steps import walk_back_steps
+from .steps import walk_back_steps, walks_back
 
 __all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
 
@@ -199,8 +199,9 @@ def _tangent_transpose(ct, *args, call, moving):
     avals = [Aval(a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     choice = call.settings.sensitivity
+    few = count <= _TANGENTS or (choice == "steps" and not walks_back(call))
     # With a mass matrix unit vectors are no tangents: those have to satisfy the algebraic equations.
-    if call.mass is None and (choice == "forward" or (choice != "adjoint" and count <= _TANGENTS)):
+    if call.mass is None and (choice == "forward" or (choice != "adjoint" and few)):
         out = _through_tangents(ct, point, call, moving, avals, unknown)
     else:
         out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving})
@@ -261,7 +262,7 @@ def _walks_steps(call: Problem, t0: Any, times: Any, y0: Any, parameters: Sequen
     choice = call.settings.sensitivity
     if choice == "steps" or call.mass is not None:
         return True
-    return choice == "auto" and is_machine_code(call, t0, times, y0, parameters)
+    return choice == "auto" and walks_back(call) and is_machine_code(call, t0, times, y0, parameters)
 
 
 def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving):
