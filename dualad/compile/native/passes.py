@@ -479,9 +479,9 @@ def _leading(program: Program, large: set[tuple]) -> set[tuple]:
     behind: set[Variable] = set()
     for step in program.steps:
         few = lowering_of(step.op).entry not in (Way.TOTAL, *_WHOLE)
-        if few and is_known(step, 1) and behind.isdisjoint(_variables(step.args)):
+        if few and is_known(step, 0) and behind.isdisjoint(_variables(step.args)):
             some.add(step.outs)
-        else:
+        elif step.outs not in large:
             behind.update(step.outs)
     some -= large
     elsewhere = {*_variables(program.outputs)}

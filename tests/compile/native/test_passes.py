@@ -281,3 +281,23 @@ def test_what_is_computed_of_a_part_does_not_go_before_it(monkeypatch: pytest.Mo
 
     x = np.arange(3 * 400).reshape(400, 3)
     same(f, x, x[::-1].copy(), whole=False)
+
+
+def test_an_array_of_one_entry_is_computed_in_the_loops_that_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "_LARGE", 128)
+    f = lambda x: np.concatenate([x[1:] * (x[:1] / 200), np.sin(x) + np.exp(x[-1:])])
+    x = numbers(300)
+    same(f, x, exact=False)
+    assert da.jit(f)._specialised((x,), {}).program.compiled.calls == {"native": 1}
+
+
+def test_what_is_small_between_loops_is_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "_LARGE", 128)
+
+    def f(x):
+        scale = np.exp(-np.sum(np.reshape(x * x, (2, 200)), axis=1, keepdims=True) / 300)
+        return np.reshape(x, (2, 200)) * (scale / 2 + 1)
+
+    x = numbers(400)
+    same(f, x, exact=False)
+    assert da.jit(f)._specialised((x,), {}).program.compiled.calls == {"native": 1}
