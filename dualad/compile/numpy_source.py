@@ -21,7 +21,7 @@ from ..program.variable import Step
 from .first_call import FirstCall
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
-from .native.groups import Group, find_groups
+from .native.groups import Group, find_groups, moves_mostly
 from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
 from .reference import interpreted, work_of
@@ -97,7 +97,7 @@ def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
     grouped = program
-    for find in (find_stacks, find_passes, find_groups):
+    for find in (find_groups,) if moves_mostly(program) else (find_stacks, find_passes, find_groups):
         whole: Sequence[Step] = grouped.steps
         steps = attempt(find.__name__, functools.partial(regroup, find, grouped), whole)
         grouped = Program(program.inputs, steps, program.outputs, program.name)

@@ -17,14 +17,15 @@ from .engine import Engine, engine
 from .equations import Equations
 from .gather import Place, gather
 from .loops import check_loop, weight_of_loop
-from .lowering import SMALL, check, weight
+from .lowering import SMALL, check, is_indexed, weight
 from .operators import TYPES, Refused
 from .parts import in_parts
+from .positions import is_computed
 from .stub import compile_entry
 from .table import Way, lowering_of
 from .values import is_uniform
 
-__all__ = ["Group", "find_groups", "is_known"]
+__all__ = ["Group", "find_groups", "is_known", "moves_mostly"]
 
 #: instructions of one group, about; what is longer is cut
 _LONGEST = 1_000_000
@@ -34,6 +35,8 @@ _PATIENT = 20_000
 _CALL, _WORTH = 8, 12
 #: the instructions of a call of loop nests
 _NEST = 50
+#: entries and instructions of programs that are not worth loops, if so many of their equations only move entries
+_ENTRIES, _SHORT, _MOVED = 512, 8192, 0.25
 
 
 class Group(Equations):
@@ -111,6 +114,20 @@ def _turns(steps: Sequence[Step]) -> int:
         elif not _is_loop(op):
             total += weight(op, args, outs)
     return total
+
+
+def moves_mostly(program: Program) -> bool:
+    """Whether a program is short and for a large part moves entries between places that are known.
+
+    In registers a move is nothing; between loops it is a table of places, and memory that is written and read again.
+    """
+    steps = program.steps
+    moves = [s.op.name == "concatenate" or (is_computed(s) and not is_indexed(s)) for s in steps]
+    if sum(moves) < max(1, _MOVED * len(steps)):
+        return False
+    if any([aval_of_atom(a).size > _ENTRIES for s in steps for a in (*s.args, *s.outs)]):
+        return False
+    return all(map(is_known, steps)) and _weigh(steps) <= _SHORT
 
 
 def find_groups(program: Program) -> Sequence[Step]:

@@ -326,3 +326,19 @@ def test_blocks_of_blocks():
         return (y * np.array([[0.3], [-0.5], [0.7]])).sum(0) + y.sum(1)
 
     same(f, numbers(12, 12), all_native=False)
+
+
+@pytest.mark.parametrize(("n", "about"), [(160, "registers"), (600, "loop")])
+def test_short_programs_that_move_entries_are_straight(n: int, about: str) -> None:
+    rng = np.random.default_rng(0)
+    places = [rng.integers(0, n, n) for _ in range(3)]
+
+    def f(x):
+        for k in places:
+            at = np.array(k)
+            x = np.concatenate([x[at] * x, x[:5]])[at]
+        return x
+
+    x = numbers(n)
+    same(f, x)
+    assert about in da.jit(f)._specialised((x,), {}).program.compiled.groups[0].about
