@@ -20,9 +20,11 @@ from ..core.aval import Aval, is_weak
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..ops.arithmetic import multiply
+from ..ops.indexing import ARRAY
 from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps, map_programs
 from ..program.variable import Step, Variable, aval_of_atom
+from .names import SMALL
 
 __all__ = ["hashable", "is_elementwise", "is_pure", "simplify", "structure"]
 
@@ -68,6 +70,8 @@ class _Simplifier:
         self.known: dict[Any, tuple] = {}
         #: variable -> the equation that makes it
         self.maker: dict[Variable, Step] = {}
+        #: ids of places and of places among these -> both, and what they come to
+        self.composed: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def result(self) -> Program:
         for step in self.program.steps:
@@ -178,6 +182,8 @@ class _Simplifier:
             return x
         if name == "index" and len(args) == 1 and all([type(e) is tuple and e[2] == 1 for e in params["template"]]):
             return x  # all of it
+        if name == "index" and _is_all_of_it(args, params):
+            return x
         if name == "transpose" and params["axes"] == tuple(range(len(out.shape))):
             return x
         if name == "flip" and not params["axes"]:
@@ -217,6 +223,8 @@ class _Simplifier:
                     return op, [inner], {"axes": tuple([axes[a] for a in params["axes"]])}
                 if op is reshape or op is broadcast_to:
                     return op, [inner], params
+        if name == "index" and (places := self.places(args, params)):
+            return op, places, params
         if name == "power" and (simple := self.small_power(args, outs[0].aval)) is not None:
             op, args = simple
             name = op.name
@@ -227,6 +235,23 @@ class _Simplifier:
         if len(outs) == 1 and outs[0].aval.shape and is_elementwise(op):
             args = self.unspread(args, outs[0].aval.shape)
         return op, args, params
+
+    def places(self, args: list, params: dict) -> list | None:
+        """Return an array and the places in it that an index reads through another index, both of known places."""
+        made = self.maker.get(args[0]) if _are_places(args, params) else None
+        if made is None or made[0].name != "index" or not _are_places(made[1], made[2]):
+            return None
+        (x, before), after = made[1], args[1]
+        if max(before.size, after.size, x.aval.size) > SMALL:  # the proof doesn't follow them (``names.py``)
+            return None
+        if not (_within(before, x.aval.size) and _within(after, before.size)):
+            return None
+        key = id(before), id(after)
+        if key not in self.composed:
+            found = before[after]
+            found.setflags(write=False)
+            self.composed[key] = before, after, found
+        return [x, self.composed[key][2]]
 
     def small_power(self, args: list, out: Aval) -> tuple[Any, list] | None:
         """Return a small whole power of real numbers as products: at least as near to the truth as ``pow``."""
@@ -278,7 +303,29 @@ def _is_identity(x: Any) -> bool:
 
 
 def _is_one(x: Any) -> bool:
+    if type(x) is np.ndarray:
+        return bool(x.size) and x.flat[0] == 1 and bool((x == 1).all())
     return type(x) in (float, int, np.float64) and x == 1
+
+
+def _are_places(args: Sequence, params: dict) -> bool:
+    """Whether an index reads a vector at places that are known."""
+    if params["template"] != (ARRAY,) or len(args) != 2 or type(args[0]) is not Variable:
+        return False
+    k = args[1]
+    return type(k) is np.ndarray and k.ndim == 1 == len(args[0].aval.shape) and k.dtype.kind in "iu"
+
+
+def _within(k: np.ndarray, n: int) -> bool:
+    return not k.size or bool(-n <= k.min() and k.max() < n)
+
+
+def _is_all_of_it(args: Sequence, params: dict) -> bool:
+    """Whether an index reads all entries of a vector in their order."""
+    if not _are_places(args, params) or not 0 < args[1].size <= SMALL:
+        return False
+    k = args[1]
+    return not k[0] and k[-1] == k.size - 1 and bool((k == np.arange(k.size)).all())
 
 
 def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:

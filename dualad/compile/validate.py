@@ -23,7 +23,7 @@ from ..core.tables import OPS
 from ..program.ir import Program, live_steps, programs_in
 from ..program.variable import Step, Variable, aval_of_atom
 from .moves import MOVES, in_long, joined, moved
-from .names import FOLDED, Names, Value
+from .names import FOLDED, SMALL, Names, Value
 from .reroll import ROLLED
 from .rewrites import RULES, is_one
 
@@ -65,6 +65,8 @@ class Runner:
         self._effects: list[int] = []
         self._plans: dict[int, _Plan] = {}
         self._meanings: dict[int, Any] = {}
+        #: what moves of many entries make of what
+        self._far: dict[tuple, Sequence[Value] | None] = {}
         #: operator, parameters and results -> their number, and whether that and the names of arguments tell all
         self._numbers: dict[tuple, tuple[int, bool]] = {}
 
@@ -160,10 +162,19 @@ class Runner:
             return (same,)
         if _is_elementwise(op) and len(outs) == 1:
             return (self.elementwise(op, args, outs[0].aval, params),)
-        if op.name in MOVES and (parts := moved(names, op, args, params, outs[0].aval)) is not None:
+        if op.name in MOVES and (parts := self._moved(op, args, params, outs[0].aval, number)) is not None:
             return parts
         key = (number, *map(names.seen, args))
         return [names.named(key, outs[0].aval)] if len(outs) == 1 else self._results(names.number(key), outs)
+
+    def _moved(self, op: Any, args: list[Value], params: dict, out: Aval, number: int) -> Sequence[Value] | None:
+        """Return what a move makes of values: of many entries the same each time, whatever could be named before."""
+        if out.size <= SMALL:
+            return moved(self.names, op, args, params, out)
+        key = (number, *map(self.names.seen, args))
+        if key not in self._far:
+            self._far[key] = moved(self.names, op, args, params, out)
+        return self._far[key]
 
     def elementwise(self, op: Any, args: Sequence[Value], out: Aval, params: dict | None = None) -> Value:
         """Return what an elementwise operator makes of values, whether they were broadcast before or not."""

@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.compile import names as naming
 from dualad.compile.simplify import simplify
+from dualad.compile.validate import DifferentProgram, check_same
+from dualad.ops.indexing import ARRAY
+from dualad.ops.indexing import index as index_op
 
 X = np.array([-0.0, 0.0, 1.5, -2.0, np.inf, -np.inf, np.nan])
+ONES = np.array([1.0, 1, 1, 1, 1, 1, 0.5])
+BACK = np.array([5, -1, 0, 3, 3, 2, 1])
+
+
+def index(x, places):
+    """Read at places that the program knows, as those of sparse matrices are."""
+    return index_op(x, places, template=(ARRAY,))
 
 
 def names(f, *args) -> list[str]:
@@ -31,6 +42,13 @@ def names(f, *args) -> list[str]:
         (lambda x: np.broadcast_to(x[2], (7,)) * x, ["index", "multiply"]),
         (lambda x: np.stack([x[0], x[1]])[1], ["index"]),
         (lambda x: x**2, ["square"]),
+        (lambda x: x * np.ones(7) / np.ones((7,)), []),
+        (lambda x: x * ONES, ["multiply"]),
+        (lambda x: index(x, np.arange(7)), []),
+        (lambda x: index(x, np.arange(6)), ["index"]),
+        (lambda x: index(index(x, BACK), np.array([-1, 2, 2, 0])), ["index"]),
+        (lambda x: index(index(index(x, BACK), BACK), BACK), ["index"]),
+        (lambda x: index(np.sin(index(x, BACK)), BACK), ["index", "sin", "index"]),
     ],
 )
 def test_what_goes(f, expected, numpy_backend) -> None:
@@ -57,6 +75,14 @@ def test_complex_infinities_are_not_simplified() -> None:
         assert np.array_equal(da.jit(f)(z), f(z), equal_nan=True)
 
 
+def test_places_that_are_not_there_stay_an_error() -> None:
+    f = lambda x: index(index(x, np.array([0, 9, 1])), np.array([0, 2]))
+    with pytest.raises(IndexError):
+        f(X)
+    with pytest.raises(IndexError):
+        da.jit(f)(X)
+
+
 def test_bodies_of_loops_are_simplified() -> None:
     f = lambda x: da.fori_loop(0, 5, lambda i, c: np.sin(c) * 1.0 + np.sin(c), x)
     (scan,) = simplify(da.trace(f, 0.5)).equations
@@ -75,3 +101,19 @@ def test_errors_of_constants_are_raised_when_the_program_runs() -> None:
     fast = da.jit(f)
     with pytest.raises(np.linalg.LinAlgError):
         fast(np.eye(2))
+
+
+def test_a_proof_does_not_depend_on_what_was_named_before(monkeypatch):
+    """Joins of many entries were followed until names ran out: in one program those of others than in the next."""
+    monkeypatch.setattr(naming, "_MANY", naming.SMALL + 2)
+    x = np.linspace(0.1, 0.7, naming.SMALL + 1)
+
+    def joins(x):
+        dead = np.concatenate([np.cos(x[1:]), x[:1]])
+        return np.concatenate([np.sin(x[:-1]), x[-1:]]) * 1.0 + 0 * dead[0], np.concatenate([x[2:], x[:2]])[::-1]
+
+    program = da.trace(joins, x)
+    check_same(program, simplify(program))
+    for other in (lambda x: joins(x)[::-1], lambda x: (joins(x)[0], np.concatenate([x[2:], x[1::-1]])[::-1])):
+        with pytest.raises(DifferentProgram):
+            check_same(program, da.trace(other, x))
