@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..guards.places import is_changed
+from ..guards.places import all_hold
 from ..guards.reach import Reach
 
 __all__ = ["Captures", "memory_of", "writeable"]
@@ -50,9 +50,7 @@ class Captures:
 
     def unchanged(self) -> bool:
         """Whether everything is as it was."""
-        return not any([is_changed(p) for p in self.places]) and all(
-            [np.ndarray.tobytes(a, "A") == c for a, c in self.contents]
-        )
+        return all_hold(self.places) and all([np.ndarray.tobytes(a, "A") == c for a, c in self.contents])
 
     @property
     def size(self) -> int:

@@ -11,7 +11,7 @@ import types
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +19,9 @@ import numpy as np
 from ..core.above import ABOVE
 
 __all__ = [
-    "ATTRIBUTE", "CELL", "CODE", "DEFAULTS", "ENTRY", "ITEMS", "LENGTH", "LIST", "MISSING", "Place", "SAID", "bytes_of",
-    "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "parts_of", "referent_of", "same",
-    "state_of", "unlifted",
+    "ATTRIBUTE", "CELL", "CODE", "DEFAULTS", "ENTRY", "ITEMS", "LENGTH", "LIST", "MISSING", "Place", "SAID", "all_hold",
+    "bytes_of", "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "parts_of",
+    "referent_of", "same", "state_of", "unlifted",
 ]  # fmt: skip
 
 #: kinds of places: a cell; an entry of an exact dict, by key; its entries, in their order; its length; the entries of
@@ -82,6 +82,18 @@ _LOOK: tuple[Callable[[Any, Any], Any], ...] = (
     lambda holder, key: getattr(holder, key, MISSING),
     lambda holder, key: key(holder),
 )
+
+
+def all_hold(places: Iterable[Place]) -> bool:
+    """Whether places hold what they held; entries of dicts, which most of them are, are looked at here."""
+    try:
+        for place in places:
+            kind, holder, key, value = place
+            if (kind != ENTRY or holder.get(key, MISSING) is not value) and is_changed(place):
+                return False
+    except Exception:  # a key that can't be compared any more
+        return False
+    return True
 
 
 def is_changed(place: Place) -> bool:

@@ -41,6 +41,7 @@ from .places import (
     MISSING,
     SAID,
     Place,
+    all_hold,
     bytes_of,
     contents_of,
     entries_of,
@@ -437,8 +438,7 @@ class Snapshot:
 
     def holds(self) -> bool:
         """Whether everything is as it was."""
-        unchanged = not any([is_changed(place) for place in self.reach.places.values()])
-        return unchanged and all([contents_of(a) == content for a, content in self.contents])
+        return all_hold(self.reach.places.values()) and all([contents_of(a) == content for a, content in self.contents])
 
     def without(self, moving: Iterable[tuple]) -> Snapshot:
         """Leave places out that the function itself changes whenever it runs, and does not compute with."""

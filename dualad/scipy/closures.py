@@ -16,6 +16,7 @@ import optree
 
 from ..base.arguments import check_callable
 from ..base.tree import flatten
+from ..boundary.boundary import running
 from ..control.subprograms import output_avals, runner, stage
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer, tracer_in
@@ -146,13 +147,18 @@ class Inputs:
     ) -> Closed:
         """Take a function ``f(*x, *args)``, and what it reads from its closure.
 
-        To find that, it is written down once for arguments like the examples. A function that can't be (it branches on
-        values, or is not NumPy) is searched for tensors, and noticed later if it reads others. ``finish(out, name)``,
-        if given, makes one plain array of its result, and what it refuses is refused at once.
+        To find that, it is written down once for arguments like the examples; outside of transforms, where functions
+        hold no tensors, it is called once to see what it returns. A function that can't be (it branches on values, or
+        is not NumPy) is searched for tensors, and noticed later if it reads others. ``finish(out, name)``, if given,
+        makes one plain array of its result, and what it refuses is refused at once.
         """
         check_callable(f, self.where, name)
         n, fill = len(examples), self.add(args)
         closed, known = Closed(f, n, fill, self.where, finish), len(self.arrays)
+        if finish is None and not running.get() and not self.arrays:
+            closed.avals = _plain_avals(f, (*examples, *args))
+            if closed.avals is not None:
+                return closed
         avals = [*[Aval(a.shape, a.dtype) for a in map(aval_of, examples)], *map(aval_of, self.arrays)]
 
         def flat(*values: Any) -> Any:
@@ -188,6 +194,17 @@ class Inputs:
             raise
         except Exception:  # SciPy's to tell
             return
+
+
+def _plain_avals(f: Callable, args: Sequence) -> list[Aval] | None:
+    """Return the avals of what a function returns for plain arguments; None if that is an error, or not arrays."""
+    try:
+        out = _join(f(*[a.copy() if isinstance(a, np.ndarray) else a for a in args]))
+        leaves = out if isinstance(out, tuple) else (out,)
+        plain = all([tracer_in(x) is None and np.asarray(x).dtype.kind in "biuf" for x in leaves])
+        return [aval_of(x) for x in leaves] if plain else None
+    except Exception:  # whatever is wrong with it is said by who calls it next
+        return None
 
 
 def _join(out: Any) -> Any:

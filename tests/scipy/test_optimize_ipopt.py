@@ -17,8 +17,11 @@ import scipy.optimize
 import scipy.sparse as ss
 
 import dualad as da
+from dualad.core.aval import Aval
+from dualad.core.tracer import Tracer
 from dualad.errors import ArgumentError, SparsityError
 from dualad.scipy import optimize
+from dualad.scipy.closures import Inputs
 
 # ── a solver ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -484,6 +487,23 @@ def test_another_start_and_other_numbers_compile_nothing(method, caplog) -> None
     assert abs(out.x[2] - out.x[0]) > 1e-3
     assert traces(caplog, lambda: solve(np.full(3, 0.5), np.ones(3), 3.0, power=4))[1] > 0
     assert traces(caplog, lambda: solve(np.full(3, 0.5), 2.0, 3.0))[1] > 0
+
+
+def test_functions_are_written_down_inside_of_transforms_only() -> None:
+    x, given = np.ones(3), []
+    f = lambda x, a: (given.append(x), x * a)[1]
+    closed = Inputs("here").close(f, [x], (2.0,))
+    assert not isinstance(given[0], Tracer) and len(given) == 1 and given[0] is not x
+    assert closed.avals == [Aval((3,), np.dtype(float))] and closed.apart([]) == (f, (2.0,))
+
+    def inside(t):
+        closed = Inputs("here").close(lambda x: x * t, [x])
+        assert closed.captures
+        return np.sum(closed([t], x))
+
+    assert da.grad(inside)(2.0) == 3.0
+    closed = Inputs("here").close(lambda x: [x] if x[0] > 0 else None, [-x])
+    assert closed.avals is None and closed([], x) == [x]
 
 
 def test_kept_code_follows_what_the_functions_read(method) -> None:

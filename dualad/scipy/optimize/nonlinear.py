@@ -222,8 +222,8 @@ class Rows:
         self.curved = _joined(rows, [not x for x in is_linear])
         self._straight = _joined(rows, is_linear)
         matrices = [ss.csr_array(p.given) for p in parts if p.function is None]
-        self._A = ss.vstack([ss.csr_array((0, x.size)), *matrices], format="csr")
-        A = self._A.tocoo()
+        #: those of linear constraints, if there are any
+        self._A = ss.vstack(matrices, format="csr") if matrices else None
         bent = _joined(rows, [p.function is not None and p.jac is None for p in parts])
         #: our matrix
         self.ours = model.matrix("jacobian", x, *numbers) if len(bent) else None
@@ -231,8 +231,11 @@ class Rows:
         self.users = [u for _, u in users]
         made = [(bent, self.ours)] if self.ours is not None else []
         made += users
-        self.rows = np.concatenate([*[r[m.rows] for r, m in made], self._straight[A.row]])
-        self.columns = np.concatenate([*[m.columns for _, m in made], A.col])
+        rows_at, columns = [r[m.rows] for r, m in made], [m.columns for _, m in made]
+        if self._A is not None:
+            A = self._A.tocoo()
+            rows_at, columns = [*rows_at, self._straight[A.row]], [*columns, A.col]
+        self.rows, self.columns = np.concatenate(rows_at), np.concatenate(columns)
         self.functions: dict[str, Callable] = {}
         #: whether the model's functions return all of the values, and all entries
         self.is_curved = not len(self._straight)
@@ -243,13 +246,14 @@ class Rows:
         out = np.empty(len(self.curved) + len(self._straight))
         if len(self.curved):
             out[self.curved] = self.functions["constraints"](x)
-        out[self._straight] = self._A @ x
+        if self._A is not None:
+            out[self._straight] = self._A @ x
         return out
 
     def entries(self, x: Any) -> Any:
         """Return the entries of the Jacobian."""
         found = [] if self.ours is None else [self.functions["jacobian"](x)]
-        return np.concatenate([*found, *[u.data(x) for u in self.users], self._A.data])
+        return np.concatenate([*found, *[u.data(x) for u in self.users], *([] if self._A is None else [self._A.data])])
 
 
 class Curvature:

@@ -210,7 +210,12 @@ def unguarded(functions: dict[str, tuple[Callable, Sequence]]) -> dict[str, Call
 
 def is_jitted(f: Any) -> bool:
     """Whether a function is what ``jit`` returns."""
-    return hasattr(f, "lower") and isinstance(f, type(ABOVE.jitted(f)))
+    return hasattr(f, "lower") and isinstance(f, _jitted())
+
+
+@functools.cache
+def _jitted() -> type:
+    return type(ABOVE.jitted(abs))
 
 
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────
