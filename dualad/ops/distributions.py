@@ -8,11 +8,13 @@ Not for: ``scipy.stats`` (``dualad/scipy/stats``).
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 import scipy.special._ufuncs as sp
 
+from .choice import nowhere, where
 from .samples import anywhere, between, integers, positive
 from .shape_parameters import beta_density, beta_integral, gamma_density, gamma_integral, student_shape
 from .special_kinds import distribution, special
@@ -115,8 +117,36 @@ distribution(
     "a b x", positive(), positive(), _inside, density=_beta_density,
     a=lambda a, b, x: beta_integral(a, b, x, i=1, j=0, form="x"),
     b=lambda a, b, x: beta_integral(a, b, x, i=0, j=1, form="x"),
-    rising=sp.betainc, falling=sp.betaincc, rising_inverse=sp.betaincinv, falling_inverse=sp.betainccinv,
+    rising=sp.betainc, falling=sp.betaincc,
 )  # fmt: skip
+
+
+def _beta_quantile(a, b, p, x, other):
+    """Return the odds at a quantile x and ∂x/∂I: from 1 − x, the ``other`` one's quantile, where x is near 1.
+
+    A density (1 − x)ᵇ⁻¹ moves by more than the rounding of x there. In the odds o, it is ∂I/∂(log o)/(x (1 − x)).
+    """
+    far = x > 0.5
+    if nowhere(far):
+        y = 1 - x
+    else:
+        near = other(where(far, b, 1.0), where(far, a, 1.0), where(far, p, 0.5))
+        x, y = where(far, 1 - near, x), where(far, near, 1 - where(far, 0.5, x))
+    odds = x / y
+    return odds, x * y / beta_density(a, b, odds, i=0, j=0, form="log")
+
+
+for _ufunc, _other, _sign in ((sp.betaincinv, sp.betainccinv, 1), (sp.betainccinv, sp.betaincinv, -1)):
+
+    def _moved(a, b, p, out, i, other=_other):
+        odds, steep = _beta_quantile(a, b, p, out, other)
+        return -beta_integral(a, b, odds, i=1 - i, j=i, form="odds") * steep
+
+    special(
+        _ufunc, "a b p", positive(), positive(), _inside, singular=True,
+        a=functools.partial(_moved, i=0), b=functools.partial(_moved, i=1),
+        p=lambda a, b, p, out, other=_other, sign=_sign: sign * _beta_quantile(a, b, p, out, other)[1],
+    )  # fmt: skip
 distribution(
     "dfn dfd x", positive(), positive(), positive(), density=_f,
     dfn=lambda n, m, x: 0.5 * beta_integral(0.5 * n, 0.5 * m, x, i=1, j=0, form="ratio"),

@@ -45,8 +45,8 @@ from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
     "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "exp_rest", "flat_doubles",
-    "gamma_density", "gamma_integral", "gauss_legendre", "polygamma_rest", "stirling", "student_density",
-    "student_integral", "student_shape", "weights_of_exponential",
+    "gamma_density", "gamma_integral", "gauss_legendre", "polygamma_rest", "product_less", "stirling",
+    "student_density", "student_integral", "student_shape", "weights_of_exponential",
 ]  # fmt: skip
 
 _BERNOULLI = sp_bernoulli(20)[2::2].tolist()
@@ -130,7 +130,7 @@ def _exponent(z, moved, log_x):
     return np.where(near, z * _log_rest(np.where(near, q, 0.0)), far)
 
 
-def _product_less(x, y, z):
+def product_less(x, y, z):
     """Return x·y − z for a pair y = (high, low), rounded once (Dekker's product)."""
     high, low = y
     product = x * high
@@ -366,12 +366,12 @@ class _Beta:
             total, x, y = a + b, point, 1 - point
             part = total - a
             pair = total, (a - (total - part)) + (b - part)
-            moved = np.where(x <= 0.5, _product_less(x, pair, a), -_product_less(y, pair, b))
+            moved = np.where(x <= 0.5, product_less(x, pair, a), -product_less(y, pair, b))
         else:
             odds = np.minimum(point if form == "odds" else a / b * point, 1e300)
             y = 1 / (1 + odds)
             x = np.where(odds > 1, 1 / (1 + 1 / odds), odds * y)
-            moved = a * y * (point - 1) if form == "ratio" else _product_less(odds, (b, 0.0), a) * y
+            moved = a * y * (point - 1) if form == "ratio" else product_less(odds, (b, 0.0), a) * y
             moved = np.where(np.isfinite(moved), moved, b * x - a * y)
         self = cls(a, b, x, y, moved)
         above, total = moved - y, self.total

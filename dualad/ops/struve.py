@@ -70,10 +70,13 @@ def _by_integral(ring: Polynomials, v, x, first):
     factor, shift = _reciprocal_gamma(ring, v + first + 1.5), np.exp(v * half[:, 0] - sp.gammaln(v + first + 1.5))
     for n in range(int(np.max(first, initial=0)) + 1):
         factor = {k: np.where(n <= first, t, factor[k]) for k, t in ring.times(factor, (v, (1.0,)), n + 0.5).items()}
-    saddle = x < 0.8 * v
+    saddle = x < v * np.maximum(0.8, 1 - 1.4 * np.abs(v) ** (-2 / 3))
     root = np.sqrt(np.maximum((2 * p - 2 * x[:, None]) * (2 * p + 2 * x[:, None]), 0.0))
     tau = np.where(saddle[:, None], 2 * x[:, None] / (2 * p + root), np.inf)
-    reach = np.minimum(tau, _DEPTH / x[:, None] * (1 + 2 * np.abs(p) / x[:, None]))
+    far = _DEPTH / x[:, None] * (1 + 2 * np.abs(p) / x[:, None])
+    for _ in range(6):  # there may be a second maximum of (1 + t²)ᵖ e⁻ˣᵗ
+        far = np.maximum(far, (_DEPTH + p * np.log1p(far * far)) / x[:, None])
+    reach = np.minimum(tau, far)
     parts = {k: np.zeros_like(v) for k in ring.exponents}
 
     def add(t, step, at):

@@ -381,6 +381,7 @@ def test_struve_order(name: str) -> None:
     """Series, their integrals, the saddle, poles of Γ, and the vanishing derivative near ν = 0."""
     theirs = {"struve": mp.struveh, "modstruve": mp.struvel}[name]
     points = [(0.7, 1.3), (-1.5, 2.0), (-7.3, 30.0), (40.0, 90.0), (80.0, 50.0), (1e-4, 20.0), (0.0, 3.0), (3.0, 1e-3)]
+    points += [(70.76, 56.87), (99.95, 87.9)]  # where (1 + t²)ᵖ e⁻ˣᵗ has a second maximum
     v, x = map(np.array, zip(*points, strict=True))
     f = lambda v: getattr(sp, name)(v, x)
     first = lambda v: da.jvp(f, (v,), (np.ones_like(v),))[1]

@@ -17,8 +17,10 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from ...jvp import jvp
 from ...ops.choice import nowhere
+from ...ops.incomplete import product_less
 from ...ops.noncentral_t import noncentral_t
 from ...ops.poisson_mixture import gamma_mixture
+from ...rules.custom_jvp import custom_jvp
 from .distribution import Continuous, Discrete
 from .tails import vonmises_in_kappa
 
@@ -229,9 +231,24 @@ def _skellam_cdf(k, mu1, mu2):
     return np.where(left, below, 1.0 - cdf(2 * mu1, np.where(left, 1.0, 2 * (k + 1)), 2 * mu2))
 
 
-def _over(y):
-    """log(1 + y)/y, smooth at 0."""
-    return 1 / sp.exprel(np.log1p(y))
+@custom_jvp
+def _above_end(x, c):
+    """Return 1 + cx, rounded once: beside the end of the support it is a small difference."""
+    return product_less(x, (c, 0.0), -1.0)
+
+
+_above_end.defjvp(lambda at, moved: (_above_end(*at), at[1] * moved[0] + at[0] * moved[1]))
+
+
+def _log_over(x, c):
+    """log(1 + cx)/c, smooth at c = 0."""
+    y = c * x
+    late = y < -0.5
+    if nowhere(late):
+        return x / sp.exprel(np.log1p(y))
+    early = x / sp.exprel(np.log1p(np.where(late, 0.0, y)))
+    above = np.where(late, _above_end(x, c), 1.0)
+    return np.where(late, np.log(above) / np.where(late, c, 1.0), early)
 
 
 _DENSITY = ("logpdf", "pdf")
@@ -248,6 +265,7 @@ _ROWS: dict[str, dict] = {
         "logpdf": lambda z, a, b: sp.xlog1py(b - 1, -z) + sp.xlogy(a - 1, z) - sp.betaln(a, b),
         "ends": lambda z, a, b: z ** (a - 1) * (1 - z) ** (b - 1) * np.exp(-sp.betaln(a, b)),
         "ppf": lambda q, a, b: sp.betaincinv(a, b, q),
+        "isf": lambda q, a, b: sp.betainccinv(a, b, q),
     },
     "binom": {
         "edge": (
@@ -269,10 +287,10 @@ _ROWS: dict[str, dict] = {
     "f": {"ends": _f_end},
     "gamma": {"ends": lambda z, a: z ** (a - 1) * np.exp(-z) * sp.rgamma(a)},
     "genextreme": {
-        "logpdf": lambda x, c: -x * _over(-c * x) - np.exp(-x * _over(-c * x)) - np.log1p(-c * x),
-        "cdf": lambda x, c: np.exp(-np.exp(-x * _over(-c * x))),
-        "sf": lambda x, c: -np.expm1(-np.exp(-x * _over(-c * x))),
-        "logcdf": lambda x, c: -np.exp(-x * _over(-c * x)),
+        "logpdf": lambda x, c: (c - 1) * _log_over(x, -c) - np.exp(-_log_over(x, -c)),
+        "cdf": lambda x, c: np.exp(-np.exp(-_log_over(x, -c))),
+        "sf": lambda x, c: -np.expm1(-np.exp(-_log_over(x, -c))),
+        "logcdf": lambda x, c: -np.exp(-_log_over(x, -c)),
         "ppf": lambda q, c: -np.log(-np.log(q)) * sp.exprel(c * np.log(-np.log(q))),
         "isf": lambda q, c: -np.log(-np.log1p(-q)) * sp.exprel(c * np.log(-np.log1p(-q))),
     },
@@ -281,10 +299,10 @@ _ROWS: dict[str, dict] = {
         "logpdf": lambda x, p, b: (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - _LOG_2 - np.log(sp.kve(p, b)) + b,
     },
     "genpareto": {
-        "logpdf": lambda x, c: -(c + 1) * x * _over(c * x),
-        "cdf": lambda x, c: -np.expm1(-x * _over(c * x)),
-        "sf": lambda x, c: np.exp(-x * _over(c * x)),
-        "logsf": lambda x, c: -x * _over(c * x),
+        "logpdf": lambda x, c: -(c + 1) * _log_over(x, c),
+        "cdf": lambda x, c: -np.expm1(-_log_over(x, c)),
+        "sf": lambda x, c: np.exp(-_log_over(x, c)),
+        "logsf": lambda x, c: -_log_over(x, c),
         "ppf": lambda q, c: -np.log1p(-q) * sp.exprel(-c * np.log1p(-q)),
         "isf": lambda q, c: -np.log(q) * sp.exprel(-c * np.log(q)),
     },
