@@ -1,226 +1,234 @@
-"""``python -m benchmarks.shapes``: derivatives in shape parameters against mpmath, at random points everywhere.
+"""``python -m benchmarks.shapes``: derivatives in shape parameters against Arb, or mpmath, at random points everywhere.
 
-One row for each function and parameter: points, median and largest relative error, how many are not finite, and how
-many are above 1e-9; with ``--worst`` the points behind them. mpmath differentiates by central differences at sixty
-digits and more, from definitions that share nothing with the rules. Points whose derivative is below 1e-290 or above
-1e290 are left out. The table in ``docs/reference/shape-parameters.md`` is made of these rows; 50,000 points take hours.
+One row for each function and parameter: points, median and largest relative error, how many are not finite, how many
+are above 1e-9; and at how many more points SciPy's value is wrong by more than 1e-9, or not finite, which are left out
+of the others. With ``--worst`` the points behind them. The oracle differentiates definitions that share nothing with
+the rules (``shape_families.py``) at 256 bits and more: Arb's balls say how many bits of a difference are right, and the
+precision is doubled until there are 60. Points whose derivative is below 1e-290 or above 1e290 are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
-import scipy.special as sp
+import scipy
 
 import dualad as da
-import dualad.scipy.stats as stats
 
-__all__ = ["ROWS", "Row", "measure"]
+from .shape_families import FAMILIES, Arb, Family, Inverse, Mpmath, Undecided, flint
 
-_STEP = mp.mpf(10) ** -22
+__all__ = ["Measured", "measure", "truths"]
 
-
-@dataclass(frozen=True)
-class Row:
-    """A function, the same of mpmath's numbers, where its points are drawn, and the places of its parameters."""
-
-    ours: Callable
-    theirs: Callable
-    points: Callable
-    shapes: tuple[int, ...]
-    digits: int = 60
+_STEP_BITS, _RIGHT_BITS = 128, 60
 
 
-# ── definitions ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── truths ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _gamma(a, x):
-    if x > a + 8:  # from the end that is nearer; the other's derivative has the other sign
-        return -mp.gammainc(a, x, mp.inf, regularized=True)
-    return _gamma_below(a, x)
+def _derivatives(kit, define, point: list, places) -> tuple[tuple, dict]:
+    """Return the values at a point and, by the place of an argument, their derivatives in it."""
+    values = define(kit, *point)
+    slopes = {}
+    for i in places:
+        step = abs(point[i]) * kit.number(2.0**-_STEP_BITS)
+        moved = define(kit, *point[:i], point[i] + step, *point[i + 1 :])
+        slopes[i] = [(high - low) / step for high, low in zip(moved, values, strict=True)]
+    return values, slopes
 
 
-def _gamma_below(a, x):
-    return mp.exp(a * mp.log(x) - x - mp.loggamma(a + 1)) * mp.hyp1f1(1, a + 1, x)
+def _root(kit, define, place: int, index: int, point: list, start) -> list:
+    """Return the point with an argument put in the place of a value that gives it, by Newton's method."""
+    wanted, at = point[place], [*point[:place], start, *point[place + 1 :]]
+    for _ in range(8):
+        values, slopes = _derivatives(kit, define, at, [place])
+        step = (values[index] - wanted) / slopes[place][index]
+        at[place] = kit.number(at[place] - step) if kit is Mpmath else (at[place] - step).mid()
+        if abs(float(step)) <= 1e-30 * abs(float(at[place])):
+            return at
+    raise Undecided
 
 
-def _beta(a, b, x, y=None):
-    y = 1 - x if y is None else y
-    if x * (a + b) > a:
-        return -_beta_below(b, a, y, x)
-    return _beta_below(a, b, x, y)
+def _exactly(kit, find, most_bits: int) -> list[float]:
+    """Return numbers as floats; ``find()`` is called at twice the precision until all have enough bits, or are NaN."""
+    bits, out = kit.start, None
+    while bits <= most_bits and (out is None or np.isnan(out).any()):
+        with kit.at(bits):
+            try:
+                found = find()
+            except (ZeroDivisionError, mp.libmp.NoConvergence, OverflowError) as error:
+                raise Undecided from error
+            right = [float(v) if kit.bits(v) >= _RIGHT_BITS else np.nan for v in found]
+            out = right if out is None else [r if np.isnan(o) else o for o, r in zip(out, right, strict=True)]
+        bits *= 2
+    return out
 
 
-def _beta_below(a, b, x, y):
-    scale = mp.loggamma(a + b) - mp.loggamma(a + 1) - mp.loggamma(b)
-    return mp.exp(a * mp.log(x) + b * mp.log(y) + scale) * mp.hyp2f1(a + b, 1, a + 1, x)
+def truths(kit, family: Family | Inverse, arguments: tuple, guesses=None) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and, for each shape, their derivatives at these points, NaN where the oracle has none."""
+    inverse = isinstance(family, Inverse)
+    source = FAMILIES[family.family] if inverse else family
+    width, places = 1 if inverse else None, family.shapes
+    rows = []
+    for n, point in enumerate(zip(*arguments, strict=True)):
+
+        def find(point=point, n=n):
+            at = [kit.number(float(p)) for p in point]
+            if not inverse:
+                values, slopes = _derivatives(kit, source.define, at, places)
+                return [*values, *[s for i in places for s in slopes[i]]]
+            place, index = family.place, family.value
+            at = _root(kit, source.define, place, index, at, kit.number(float(guesses[n])))
+            slopes = _derivatives(kit, source.define, at, [*places, place])[1]
+            return [at[place], *[-slopes[i][index] / slopes[place][index] for i in places]]
+
+        try:
+            rows.append(_exactly(kit, find, source.most_bits))
+        except (Undecided, ValueError):
+            rows.append(None)
+    width = next((len(r) for r in rows if r), 1 + len(places)) // (1 + len(places))
+    table = np.array([r or [np.nan] * (width * (1 + len(places))) for r in rows])
+    table = table.reshape(len(rows), 1 + len(places), width).transpose(1, 2, 0)
+    return table[0], table[1:]
 
 
-def _f(n, m, x):
-    total = n * x + m
-    return _beta(n / 2, m / 2, n * x / total, m / total)
-
-
-def _student(df, t):
-    square = t * t
-    return mp.sign(t) * _beta(mp.mpf(1) / 2, df / 2, square / (df + square), df / (df + square)) / 2
-
-
-def _owen(h, a):
-    return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), mp.linspace(0, a, 5)) / (2 * mp.pi)
-
-
-def _noncentral(x, df, nc):
-    """Sum P(½ df + k, ½ x) over Poisson's weights, from the largest term out to both sides."""
-    half, peak, total = nc / 2, int(nc / 2), mp.mpf(0)
-    for ks in (range(peak, -1, -1), range(peak + 1, peak + 100000)):
-        for k in ks:
-            term = mp.exp(k * mp.log(half) - half - mp.loggamma(k + 1)) * _gamma_below(df / 2 + k, x / 2)
-            total += term
-            if term < total * mp.eps / 1000:
-                break
-    return total
-
-
-# ── points ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _spread(rng, low, high, count):
-    return 10 ** rng.uniform(low, high, count)
-
-
-def _gamma_points(rng, n):
-    a = _spread(rng, -8, 3, n)
-    near = np.abs(a + 8 * np.sqrt(a + 0.1) * rng.normal(size=n))
-    return a, np.choose(rng.integers(0, 3, n), [near, a * _spread(rng, -1, 1, n), _spread(rng, -30, 2, n)])
-
-
-def _beta_points(rng, n):
-    a, b = _spread(rng, -6, 3, n), _spread(rng, -6, 3, n)
-    x = np.where(rng.random(n) < 0.5, rng.beta(a, b), _spread(rng, -30, 0, n))
-    return a, b, np.clip(x, 1e-300, 1 - 2**-52)
-
-
-def _bessel_points(rng, n):
-    v, x = _spread(rng, -6, 2.5, n), _spread(rng, -5, 2.5, n)
-    beside = v * np.abs(1 + rng.choice([1e-3, 0.3, 3.0], n) * rng.normal(size=n) * v ** (-2 / 3))
-    return v * rng.choice([-1.0, 1.0], n), np.where(rng.random(n) < 0.25, beside, x)
-
-
-def _signed(rng, low, high, n):
-    return rng.choice([-1.0, 1.0], n) * _spread(rng, low, high, n)
-
-
-def _hyp2f1_points(rng, n):
-    z = np.where(rng.random(n) < 0.5, 1 - _spread(rng, -6, 0, n), -_spread(rng, -3, 4, n))
-    return *(_spread(rng, -2, 1.3, n) for _ in range(3)), z
-
-
-def _noncentral_points(rng, n):
-    df, nc = _spread(rng, -1, 2.5, n), _spread(rng, -2, 2.5, n)
-    return np.abs(df + nc + 4 * np.sqrt(2 * df + 4 * nc) * rng.normal(size=n)), df, nc
-
-
-ROWS: dict[str, Row] = {
-    "gammainc": Row(sp.gammainc, _gamma, _gamma_points, (0,), 90),
-    "betainc": Row(sp.betainc, _beta, _beta_points, (0, 1), 90),
-    "fdtr": Row(
-        sp.fdtr, _f, lambda r, n: (_spread(r, -2, 3, n), _spread(r, -2, 3, n), _spread(r, -3, 3, n)), (0, 1), 90
-    ),
-    "stdtr": Row(sp.stdtr, _student, lambda r, n: (_spread(r, -2, 4, n), _signed(r, -3, 2, n)), (0,), 90),
-    "jv": Row(sp.jv, mp.besselj, _bessel_points, (0,)),
-    "yv": Row(sp.yv, mp.bessely, _bessel_points, (0,)),
-    "iv": Row(sp.iv, mp.besseli, _bessel_points, (0,)),
-    "kv": Row(sp.kv, mp.besselk, _bessel_points, (0,)),
-    "struve": Row(
-        sp.struve,
-        mp.struveh,
-        lambda r, n: (np.where(r.random(n) < 0.7, _spread(r, -5, 2, n), r.uniform(-8, 0, n)), _spread(r, -3, 2.5, n)),
-        (0,),
-    ),
-    "modstruve": Row(
-        sp.modstruve,
-        mp.struvel,
-        lambda r, n: (np.where(r.random(n) < 0.7, _spread(r, -5, 2, n), r.uniform(-8, 0, n)), _spread(r, -3, 2, n)),
-        (0,),
-    ),
-    "hyp0f1": Row(sp.hyp0f1, mp.hyp0f1, lambda r, n: (_spread(r, -3, 2, n), _signed(r, -4, 3, n)), (0,)),
-    "hyp1f1": Row(
-        sp.hyp1f1, mp.hyp1f1, lambda r, n: (_spread(r, -3, 2, n), _spread(r, -3, 2, n), _signed(r, -4, 2, n)), (0, 1)
-    ),
-    "hyp2f1": Row(sp.hyp2f1, mp.hyp2f1, _hyp2f1_points, (0, 1, 2)),
-    "hyperu": Row(
-        sp.hyperu, mp.hyperu, lambda r, n: (_spread(r, -2, 1.7, n), r.uniform(-30, 30, n), _spread(r, -4, 2, n)), (0, 1)
-    ),
-    "zeta": Row(sp.zeta, mp.zeta, lambda r, n: (1 + _spread(r, -4, 1.5, n), _spread(r, -3, 2, n)), (0, 1)),
-    "owens_t": Row(sp.owens_t, _owen, lambda r, n: (_signed(r, -3, 1, n), _signed(r, -3, 1, n)), (0, 1)),
-    "ellipkinc": Row(
-        sp.ellipkinc, mp.ellipf, lambda r, n: (r.uniform(-1.57, 1.57, n), 1 - _spread(r, -12, 8, n)), (1,)
-    ),
-    "ellipeinc": Row(
-        sp.ellipeinc, mp.ellipe, lambda r, n: (r.uniform(-1.57, 1.57, n), 1 - _spread(r, -12, 8, n)), (1,)
-    ),
-    "ncx2": Row(stats.ncx2.cdf, _noncentral, _noncentral_points, (1, 2)),
-}
+def _chosen(which, x, values, slopes):
+    """Return the value and the derivatives of a member (see ``Family``); x is the last argument."""
+    with np.errstate(all="ignore"):
+        if isinstance(which, int):
+            return values[which], slopes[:, which]
+        if which[0] == "log":
+            index = which[1]
+            value = np.where(values[index] > 0.5, np.log1p(-values[1 - index]), np.log(values[index]))
+            return value, slopes[:, index] / values[index]
+        sign, turn = which[0] * 1j, np.exp(which[1] * 1j * x)
+        return turn * (values[0] + sign * values[1]), turn * (slopes[:, 0] + sign * slopes[:, 1])
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _truth(row: Row, point: tuple, i: int):
-    with mp.workdps(row.digits):
-        h = _STEP * abs(mp.mpf(point[i]))
-        low, high = (row.theirs(*[mp.mpf(p) + s * h * (k == i) for k, p in enumerate(point)]) for s in (-1, 1))
-        return (high - low) / (2 * h)
+class Measured(NamedTuple):
+    """A function's derivative in one argument: errors and points where SciPy is right; where it is wrong, how many."""
+
+    name: str
+    place: int
+    errors: np.ndarray  # relative; NaN where the derivative is not finite
+    points: np.ndarray
+    misses: np.ndarray  # points and errors where SciPy's value is wrong
+    undecided: int
 
 
-def measure(row: Row, i: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the relative errors of the derivative in the parameter at a place, NaN where it is not finite; and points.
+def _points(family, count: int, seed: int):
+    rng = np.random.default_rng(seed)
+    if isinstance(family, Family):
+        return np.broadcast_arrays(*family.points(rng, min(count, family.most_points))), None
+    source = FAMILIES[family.family]
+    points = [np.array(p) for p in source.points(rng, min(count, source.most_points, 10_000))]
+    rising = next(m for m, which in source.members.values() if which == family.value)
+    guesses = points[family.place].copy()
+    points[family.place] = rising(*points)
+    fine = (points[family.place] > 1e-300) & (points[family.place] < 1)
+    return [p[fine] for p in points], guesses[fine]
 
-    Points that mpmath can't do, or where the function is not a real number, are left out.
-    """
-    points = np.broadcast_arrays(*row.points(np.random.default_rng(seed), count))
+
+def measure(kit, family: Family | Inverse, count: int, seed: int = 0, keep: Path | None = None):
+    """Yield what is measured of a family's members, for each and each shape."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = da.jvp(lambda p: row.ours(*points[:i], p, *points[i + 1 :]), (points[i],), (np.ones(count),))[1]
-    errors, shown = [], []
-    for point, value in zip(zip(*points, strict=True), found, strict=True):
-        try:
-            truth = _truth(row, tuple(map(float, point)), i)
-        except (ValueError, ZeroDivisionError, mp.libmp.NoConvergence):
-            continue
-        if mp.im(truth) == 0 and 1e-290 < abs(truth) < 1e290:
-            errors.append(float(abs(mp.mpf(float(value)) - truth) / abs(truth)) if np.isfinite(value) else np.nan)
-            shown.append(point)
-    return np.array(errors), np.array(shown, float)
+        arguments, guesses = _points(family, count, seed)
+        if keep is not None and keep.exists():
+            kept = np.load(keep)
+            values, slopes = kept["values"], kept["slopes"]
+        else:
+            values, slopes = truths(kit, family, arguments, guesses)
+            if keep is not None:
+                np.savez(keep, values=values, slopes=slopes)
+        inverse = isinstance(family, Inverse)
+        members = {n: (m, 0) for n, m in family.members.items()} if inverse else family.members
+        for name, (ours, which) in members.items():
+            value, derivatives = _chosen(which, arguments[-1], values, slopes)
+            for place, truth in zip(family.shapes, derivatives, strict=True):
+                held = lambda p, place=place, f=ours: f(*arguments[:place], p, *arguments[place + 1 :])
+                out, found = da.jvp(held, (arguments[place],), (np.ones(len(truth)),))
+                scale = np.maximum(np.abs(value), 0.0 if inverse else np.abs(truth * arguments[place]))
+                scale = np.minimum(scale, 1.0) if name.split(".")[-1].startswith("log") else scale
+                right = np.abs(out - value) <= (1e-10 if inverse else 1e-9) * scale  # a quantile's error is passed on
+                shown = np.isfinite(truth) & (np.abs(truth) > 1e-290) & (np.abs(truth) < 1e290) & np.isfinite(value)
+                errors = np.where(np.isfinite(found), np.abs(found - truth) / np.abs(truth), np.nan)
+                at, missed = shown & right, shown & ~right
+                table = np.stack(arguments, axis=-1)
+                yield Measured(
+                    name, place, errors[at], table[at], np.column_stack([table, errors])[missed],
+                    int(np.sum(~np.isfinite(truth))),
+                )  # fmt: skip
+
+
+_HEAD = (
+    "| function | in argument | points | median | largest | not finite | above 1e-9 | SciPy wrong |\n"
+    + "|---" * 8
+    + "|"
+)
+
+_PAGE = """# Measured derivatives in shape parameters
+
+Written by `python -m benchmarks.shapes --points {points} --page docs/reference/shape-accuracy.md`; the oracle is
+{oracle}, with NumPy {numpy} and SciPy {scipy}. A row is a function, differentiated in the argument of that number, in
+the order of the definition in `benchmarks/shape_families.py`, where its points are drawn, too. Errors are relative.
+*Not finite* and *above 1e-9* count points where SciPy's value is right; where that is wrong by more than 1e-9 (1e-10
+for a quantile), or not finite, a point counts in the last column alone. Points whose derivative is below 1e-290 or
+above 1e290 are left out. [](shape-parameters.md) says what is above 1e-9, and why.
+
+"""
+
+
+def _row(m: Measured) -> str:
+    lost, wrong = np.sum(np.isnan(m.errors)), np.sum(m.errors > 1e-9)
+    median, largest = (f(m.errors) if len(m.errors) > lost else np.nan for f in (np.nanmedian, np.nanmax))
+    numbers = f"{len(m.errors):,} | {median:.0e} | {largest:.0e} | {lost} | {wrong} | {len(m.misses)}"
+    return f"| `{m.name}` | {m.place} | {numbers} |"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print a row for each function and parameter; return 1 if an error is above 1e-9 or a derivative is not finite."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shapes", description=__doc__)
-    parser.add_argument("--points", type=int, default=200, metavar="N", help="points for each function and parameter")
-    parser.add_argument("--only", action="append", choices=ROWS, help="only this function (repeatable)")
+    parser.add_argument(
+        "--points",
+        type=int,
+        default=200,
+        metavar="N",
+        help="points for each function and parameter, at most: fewer where the oracle is slow",
+    )
+    parser.add_argument("--only", action="append", choices=FAMILIES, help="only this family (repeatable)")
+    parser.add_argument("--oracle", choices=["arb", "mpmath"], default="arb" if flint else "mpmath")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=0, metavar="N", help="print the N worst points of each row")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the oracle's answers there, and use them")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table as a page of the documentation")
     args = parser.parse_args(argv)
-    print("| function | in argument | points | median | largest | not finite | above 1e-9 |")
-    print("|---|---|---|---|---|---|---|")
-    failed = False
-    for name in args.only or ROWS:
-        for i in ROWS[name].shapes:
-            errors, points = measure(ROWS[name], i, args.points, args.seed)
-            lost, wrong = np.sum(np.isnan(errors)), np.sum(errors > 1e-9)
-            failed |= bool(lost or wrong)
-            median, largest = np.nanmedian(errors), np.nanmax(errors)
-            print(f"| `{name}` | {i} | {len(errors)} | {median:.0e} | {largest:.0e} | {lost} | {wrong} |", flush=True)
-            for at in np.argsort(-np.nan_to_num(errors, nan=np.inf))[: args.worst]:
-                print(f"    {errors[at]:.1e} at {tuple(points[at].tolist())}", flush=True)
+    kit = Arb if args.oracle == "arb" else Mpmath
+    print(f"Oracle: {kit.name}; {args.points} points.\n\n{_HEAD}", flush=True)
+    rows, failed = [], False
+    for name in args.only or FAMILIES:
+        began = time.process_time()
+        keep = args.keep / f"{name} {args.points} {args.seed}.npz" if args.keep else None
+        for m in measure(kit, FAMILIES[name], args.points, args.seed, keep):
+            failed |= not np.all(m.errors <= 1e-9)
+            rows.append(_row(m))
+            print(rows[-1], flush=True)
+            for at in np.argsort(-np.nan_to_num(m.errors, nan=np.inf))[: args.worst]:
+                print(f"    {m.errors[at]:.1e} at {tuple(m.points[at].tolist())}", flush=True)
+        print(f"{name}: {time.process_time() - began:.1f} s, {m.undecided} points undecided", file=sys.stderr)
+    if args.page:
+        versions = {"numpy": np.__version__, "scipy": scipy.__version__}
+        head = _PAGE.format(points=args.points, oracle=kit.name, **versions)
+        args.page.write_text(head + "\n".join([_HEAD, *rows]) + "\n")
     return int(failed)
 
 
