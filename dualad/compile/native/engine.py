@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import PYTHON, WIDTH, Code, Lanes
+from .lanes import may_misread
 from .maths import FAR, FUNCTIONS, arity
 from .store import Store, name_of
 
@@ -51,10 +52,6 @@ _HALVED = '"prefer-vector-width"="256" "min-legal-vector-width"="0"'
 _HEAD = re.compile(r"^(define .*) \{$", re.MULTILINE)
 #: the end of the name of a mathematical function for modules in which vectors are halved: they are called otherwise
 _OF_HALVES = "_halved"
-_MASK = re.compile(r" = shufflevector <8 x [^\n]*, <8 x i32> (.*)$", re.MULTILINE)
-_EXTRACTED = re.compile(r"^ *(%\w+) = extractelement <8 x ", re.MULTILINE)
-_INSERTED = re.compile(r"^ *(%\w+) = insertelement <8 x \w+> \S+, \w+ (%\w+), i64 \d+$", re.MULTILINE)
-_SPREAD = re.compile(r" = shufflevector <8 x \w+> (%\w+), .* zeroinitializer$", re.MULTILINE)
 #: lines of a module that LLVM is given in another process: to start that takes as long as LLVM does about these
 _LONG = 2_500
 
@@ -277,36 +274,15 @@ class Engine:
             self._known |= linked.addresses
 
 
-def _regular_masks() -> Iterator[str]:
-    """Yield the masks of shuffles that only spread a lane, or permute by the bits of the numbers of lanes."""
-    yield "zeroinitializer"
-    lanes = range(WIDTH)
-    for bit in (1, 2, 4):
-        low = [i - bit + WIDTH if i & bit else i for i in lanes]
-        for found in ([i ^ bit for i in lanes], low, [k + bit for k in low], [WIDTH - 1 - i for i in lanes]):
-            yield f"<{', '.join([f'i32 {i}' for i in found])}>"
-
-
-_REGULAR = frozenset(_regular_masks())
-
-
-def _spreads_lanes(function: str) -> bool:
-    """Whether a function takes a lane out of a vector and puts it into several lanes of one."""
-    extracted, spread = set(_EXTRACTED.findall(function)), set(_SPREAD.findall(function))
-    inserted = [(made, x) for made, x in _INSERTED.findall(function) if x in extracted]
-    return len({x for _, x in inserted}) < len(inserted) or any([made in spread for made, _ in inserted])
-
-
 def configured(text: str, features: str) -> str:
     """Return a module as LLVM is to compile it for a processor with these features.
 
-    Of a lane that was shuffled and is spread again LLVM 22 reads a wrong one with vectors of 512 bits
-    (``docs/explanation/what-llvm-is-trusted-with.md``). So with AVX-512 a module that may do that says what C compilers
-    write for most functions: vectors are at most 256 bits long, and longer ones are halved.
+    With AVX-512 a module of which LLVM may get lanes wrong (``lanes.py``) says what C compilers write for most
+    functions: vectors are at most 256 bits long, and longer ones are halved.
     """
-    halved = f"{_OF_HALVES}(" in text or not _REGULAR.issuperset(_MASK.findall(text))
-    halved = halved or any([_spreads_lanes(function) for function in text.split("\ndefine ")])
-    if "+avx512f" not in features or not halved:
+    if "+avx512f" not in features:
+        return text
+    if f"{_OF_HALVES}(" not in text and not any([may_misread(function) for function in text.split("\ndefine ")]):
         return text
     return _HEAD.sub(rf"\1 {_HALVED} {{", re.sub(rf"@(m_\w+_{WIDTH})\(", rf"@\1{_OF_HALVES}(", text))
 
