@@ -316,13 +316,23 @@ def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, 
 
 
 def _hyp0f1_in_v(v, z, out):
-    """By the series; left of −4 and −2v, where that cancels, by Γ(v) t^((1−v)/2) J(v−1, 2√t), t = −z."""
-    far = z < -np.maximum(4.0, 2 * v)
+    """By the series; where that cancels by Γ(v) t^((1−v)/2) B(v−1, 2√t), t = |z|, with B = J left of −4 and −2v.
+
+    With B = I it cancels right of 4 and −3v for v < 0, where Γ(v) may underflow and the quotient of I′ by I serves.
+    """
+    left, right = z < -np.maximum(4.0, 2 * v), (v < 0) & (z > np.maximum(4.0, -3 * v))
+    far = left | right
     near = HYPERGEOMETRIC["hyp0f1"](v, where(far, 0.0, z), order=(1, 0))
     if nowhere(far):
         return near
-    t = where(far, -z, 4.0)
-    slope = bessel_order(v - 1, 2 * np.sqrt(t), kind="jv", order=1) * sp.gamma(v) * np.power(t, 0.5 * (1 - v))
+    t, slope = where(far, np.abs(z), 4.0), 0.0
+    if not nowhere(left):
+        w, s = where(left, v, 1.0), where(left, t, 4.0)
+        slope = bessel_order(w - 1, 2 * np.sqrt(s), kind="jv", order=1) * sp.gamma(w) * np.power(s, 0.5 * (1 - w))
+    if not nowhere(right):
+        order, root = where(right, v, -1.5) - 1, 2 * np.sqrt(where(right, t, 5.0))
+        grown = out * bessel_order(order, root, kind="ive", order=1) / sp.ive(order, root)
+        slope = where(right, grown, slope)
     return where(far, out * (sp.psi(v) - 0.5 * np.log(t)) + slope, near)
 
 

@@ -359,6 +359,10 @@ def test_hypergeometric_functions_at_special_points() -> None:
         assert oscillating == pytest.approx(float(mp.diff(lambda a: mp.hyp1f1(a, mp.mpf(0.005), -31), 51)), rel=1e-12)
         decaying = float(mp.diff(lambda b: mp.hyp2f1(18, b, 0.5, -20), 17))
     assert slope(lambda b: sp.hyp2f1(18.0, b, 0.5, -20.0), 17.0) == pytest.approx(decaying, rel=1e-12)
+    for v, z in ((-116.26950891711998, 1256.2824663984152), (-257.18, 6811.3), (-4.7, 20.0)):
+        with mp.workdps(60):
+            mixed = float(mp.diff(lambda v, z=z: mp.hyp0f1(v, z), v))
+        assert slope(lambda v, z=z: sp.hyp0f1(v, z), v) == pytest.approx(mixed, rel=1e-10)
     vanishing = slope(lambda a: sp.hyp2f1(a, 3.0, 2.0, 0.9), -20.3)  # (1 − z)^19.3 times a sum: it knows what it lost
     assert np.isnan(vanishing)
     for a, b, x in ((-0.5, 0.5, 2.0), (-2.0, 0.5, 0.4), (-40.2, 3.0, 50.0)):  # the integral needs a > 0
