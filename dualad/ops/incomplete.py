@@ -44,8 +44,8 @@ import scipy.special._ufuncs as sp
 from scipy.special import bernoulli as sp_bernoulli
 
 __all__ = [
-    "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "exp_rest", "flat_doubles",
-    "gamma_density", "gamma_integral", "gauss_legendre", "polygamma_rest", "product_less", "stirling",
+    "BetaPoint", "beta_density", "beta_integral", "crowded_panels", "derivative_of_psi", "exp_rest", "flat_doubles",
+    "gamma_density", "gamma_integral", "gamma_parts", "gauss_legendre", "polygamma_rest", "product_less", "stirling",
     "student_density", "student_integral", "student_shape", "weights_of_exponential",
 ]  # fmt: skip
 
@@ -294,7 +294,7 @@ def flat_doubles(*values):
 # ── gamma ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _gamma_parts(a, x):
+def gamma_parts(a, x):
     """Return xᵃe⁻ˣ/Γ(a+1), and log x − ψ(a+1)."""
     log_x = np.log(x)
     front = np.exp(_exponent(a, x - a, log_x)) / stirling(a)
@@ -312,7 +312,7 @@ def gamma_integral(a, x, order: int):
     with np.errstate(all="ignore"):
         fine = np.flatnonzero((a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x))
         a, x = a[fine], x[fine]
-        front, centred = _gamma_parts(a, x)
+        front, centred = gamma_parts(a, x)
         higher = [derivative_of_psi(n, a + 1) for n in range(1, order)]
         below = centred < 0
         for side, at in ((-1.0, np.flatnonzero(below)), (1.0, np.flatnonzero(~below))):
@@ -340,7 +340,7 @@ def gamma_density(a, x, order: int):
     """Return the derivative of xᵃ⁻¹e⁻ˣ/Γ(a), of an order in a."""
     (a, x), shape = flat_doubles(a, x)
     with np.errstate(all="ignore"):
-        front, centred = _gamma_parts(a, x)
+        front, centred = gamma_parts(a, x)
         w = weights_of_exponential((order, 0), lambda k: centred if k[0] == 1 else -derivative_of_psi(k[0] - 1, a + 1))
         out = front * (a * w[order, 0] + (order * w[order - 1, 0] if order else 0.0)) / x
         origin = np.where(a > 1, 0.0, np.where((a == 1) & (order == 0), 1.0, (-1.0) ** order * np.inf))
@@ -352,7 +352,7 @@ def gamma_density(a, x, order: int):
 # ── beta ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Beta:
+class BetaPoint:
     """A point (a, b, x), y = 1 − x, with what the formulas have in common, from either end."""
 
     def __init__(self, a, b, x, y, moved, slopes=None) -> None:
@@ -361,7 +361,7 @@ class _Beta:
         self.slopes = slopes or {}
 
     @classmethod
-    def at(cls, a, b, point, order, form: str) -> _Beta:
+    def at(cls, a, b, point, order, form: str) -> BetaPoint:
         if form == "x":
             total, x, y = a + b, point, 1 - point
             part = total - a
@@ -394,13 +394,13 @@ class _Beta:
         ) * (stirling(total) / (stirling(a) * stirling(b)))  # xᵃyᵇ Γ(a+b+1)/(Γ(a+1) Γ(b+1))
         return self
 
-    def __getitem__(self, at) -> _Beta:
-        out = _Beta(*[v[at] for v in (self.a, self.b, self.x, self.y, self.moved)])
+    def __getitem__(self, at) -> BetaPoint:
+        out = BetaPoint(*[v[at] for v in (self.a, self.b, self.x, self.y, self.moved)])
         out.front, out.slopes = self.front[at], {k: s[at] for k, s in self.slopes.items()}
         return out
 
-    def turned(self) -> _Beta:
-        out = _Beta(self.b, self.a, self.y, self.x, -self.moved)
+    def turned(self) -> BetaPoint:
+        out = BetaPoint(self.b, self.a, self.y, self.x, -self.moved)
         out.front, out.slopes = self.front, {(j, i): s for (i, j), s in self.slopes.items()}
         return out
 
@@ -473,7 +473,7 @@ def beta_integral(a, b, point, order: tuple[int, int], form: str):
     with np.errstate(all="ignore"):
         fine = (a > 0) & (b > 0) & (point > 0) & (point < end) & np.isfinite(a) & np.isfinite(b)
         fine = np.flatnonzero(fine)
-        at = _Beta.at(a[fine], b[fine], point[fine], order, form)
+        at = BetaPoint.at(a[fine], b[fine], point[fine], order, form)
         (i, j), left, right, centred = order, at.slopes[1, 0], at.slopes[0, 1], form == "ratio"
         below = at.moved < 0 if i == j or centred else left < 0 if i > j else right >= 0
         for side in (np.flatnonzero(below), np.flatnonzero(~below)):
@@ -488,7 +488,7 @@ def beta_density(a, b, point, order: tuple[int, int], form: str):
     """Return the derivative, of an order in a and b, of the density in x, in the odds x/(1−x) or their logarithm."""
     (a, b, point), shape = flat_doubles(a, b, point)
     with np.errstate(all="ignore"):
-        at = _Beta.at(a, b, point, order, "x" if form == "x" else "odds")
+        at = BetaPoint.at(a, b, point, order, "x" if form == "x" else "odds")
         out = at.front * _product(order, at.mean, weights_of_exponential(order, at.slopes.__getitem__))
         out = out if form == "log" else out / point
         out = np.where(at.front == 0, 0.0, out / at.y if form == "x" else out)

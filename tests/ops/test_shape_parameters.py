@@ -18,7 +18,6 @@ import scipy.stats as st
 import dualad as da
 import dualad.scipy.stats as stats
 from dualad.ops.hypergeometric import tricomi_derivative
-from dualad.ops.noncentral_t import noncentral_t
 from dualad.ops.shape_parameters import bessel_order, beta_integral, gamma_integral, student_shape
 
 STEP = mp.mpf(10) ** -25
@@ -435,58 +434,6 @@ def test_noncentral_chi_squared_in_its_degrees_of_freedom(df: float, nc: float, 
     quantile = stats.ncx2.ppf(0.3, df, nc)
     slope = -da.grad(lambda df: stats.ncx2.cdf(quantile, df, nc))(df) / st.ncx2.pdf(quantile, df, nc)
     assert da.grad(lambda df: stats.ncx2.ppf(0.3, df, nc))(df) == pytest.approx(slope, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("df", "nc", "x"),
-    [(0.8, 1.0, 40.0), (0.8, -3.0, -2.0), (0.8, 0.5, 0.3), (0.9, 6.0, 0.1), (80.0, -1.0, 4.0),
-     (2e3, 6.0, 5.0), (5.0, 0.0, 1e-3), (1.2, 12.0, -3.0)],
-)  # fmt: skip
-def test_noncentral_t(df: float, nc: float, x: float) -> None:
-    """Against sums of the integrand at equal steps in the logarithm of the gamma variable, 25 digits long."""
-    a, step = df / 2, min(0.2, 1 / np.sqrt(df), 1 / (1 + abs(nc)))
-    slopes = np.zeros(3, object)
-    with mp.workdps(25):
-        centre = mp.log(a) + 1 - mp.digamma(a)
-        front = step * mp.exp(a * mp.log(a) - mp.loggamma(a))
-        for u in np.arange(-50 / a - 3, 6, step):
-            root, gamma = mp.exp(u / 2), front * mp.exp(a * (u - mp.exp(u)))
-            z = x * root - nc
-            density, tail = gamma * mp.npdf(z), gamma * (mp.ncdf(z) if x < nc else -mp.ncdf(-z))
-            slopes += [tail * (centre + u - root * root) / 2, -density, root * density]
-    slopes, at = slopes.astype(float), (df, nc, x)
-    f = lambda *p: stats.nct.cdf(p[2], *p[:2])
-    np.testing.assert_allclose(da.grad(f, argnums=(0, 1, 2))(*at), slopes, rtol=2e-12)
-    g = lambda *p: stats.nct.sf(-p[2], p[0], -p[1])  # the other tail of the mirror image
-    np.testing.assert_allclose(da.grad(g, argnums=(0, 1, 2))(*at), slopes, rtol=2e-12)
-    steps = [slope(lambda v, i=i: da.grad(f, argnums=1)(*at[:i], v, *at[i + 1 :]), s) for i, s in enumerate(at)]
-    mixed = da.jacfwd(lambda v: np.array(da.grad(f, argnums=(0, 1, 2))(df, v, x)))(nc)
-    np.testing.assert_allclose(steps, mixed, rtol=1e-9)
-
-
-def test_noncentral_t_everywhere() -> None:
-    """Finite, without a warning, from shapes of 1e-3 to 1e12, and monotonic in the noncentrality."""
-    rng = np.random.default_rng(8)
-    a, nc = 10 ** rng.uniform(-3, 12, 3000), rng.normal(size=3000) * 10 ** rng.uniform(-3, 2, 3000)
-    t = np.where(
-        rng.random(3000) < 0.5, nc + rng.normal(size=3000), rng.normal(size=3000) * 10 ** rng.uniform(-9, 9, 3000)
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = [
-            noncentral_t(a, t, nc, k=k, i=i, n=n) for k, i, n in ((1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 1, 1), (1, 1, 1))
-        ]
-    assert all(np.all(np.isfinite(f)) for f in found)
-    assert np.all(found[2] >= 0) and np.all(found[3] >= 0)
-    assert noncentral_t(np.float32(2), np.float32(1), 0.5, k=1, i=0, n=0).dtype == np.float32
-    assert noncentral_t(np.ones((0, 3)), np.ones(3), 0.5, k=1, i=0, n=0).shape == (0, 3)
-    lanes = da.vmap(da.grad(lambda a, t: stats.nct.cdf(t, a, 0.7)))(a[:4], t[:4])
-    np.testing.assert_allclose(
-        lanes, [da.grad(lambda a, t=t: stats.nct.cdf(t, a, 0.7))(a) for a, t in zip(a[:4], t[:4], strict=True)]
-    )
-    assert np.isnan(noncentral_t(-1.0, 1.0, 0.5, k=1, i=0, n=0)) and np.isnan(
-        noncentral_t(1.0, np.nan, 0.5, k=0, i=1, n=1)
-    )
 
 
 def test_python_floats_are_of_double_precision() -> None:

@@ -19,7 +19,7 @@ from ...jvp import jvp
 from ...ops.choice import nowhere
 from ...ops.incomplete import product_less
 from ...ops.noncentral_t import noncentral_t
-from ...ops.poisson_mixture import gamma_mixture
+from ...ops.poisson_mixture import beta_mixture, beta_mixture_step, gamma_mixture
 from ...rules.custom_jvp import custom_jvp
 from .distribution import Continuous, Discrete
 from .tails import vonmises_in_kappa
@@ -170,9 +170,15 @@ def _f_logpdf(x, n, m, nc):
     return central - 0.5 * nc + np.log(sp.hyp1f1(0.5 * (n + m), 0.5 * n, 0.5 * nc * n * x / (m + n * x)))
 
 
-def _f_in_nc(x, n, m, nc):
-    cdf = DISTRIBUTIONS["ncf"]._formulas["cdf"]
-    return 0.5 * (cdf(x * n / (n + 2), n + 2, m, nc) - cdf(x, n, m, nc))
+def _f_in(i: int, j: int):
+    """Return the derivative in a number of degrees of freedom, which the odds nx/m depend on as well."""
+
+    def slope(x, n, m, nc):
+        at = (0.5 * nc, 0.5 * n, 0.5 * m, n / m * x)
+        moved = beta_mixture_step(*at, i=0, j=0, power=1)
+        return 0.5 * beta_mixture(*at, i=i, j=j) + (moved / n if i else -moved / m)
+
+    return slope
 
 
 def _pearson(x, skew):
@@ -338,7 +344,12 @@ _ROWS: dict[str, dict] = {
         "sf": lambda k, n, p: sp.betaincc(n, k + 1, p),
         "moments": _nbinom_moments,
     },
-    "ncf": {"logpdf": _f_logpdf, "nc": _f_in_nc},
+    "ncf": {
+        "logpdf": _f_logpdf,
+        "dfn": _f_in(1, 0),
+        "dfd": _f_in(0, 1),
+        "nc": lambda x, n, m, nc: -0.5 * beta_mixture_step(0.5 * nc, 0.5 * n, 0.5 * m, n / m * x, i=0, j=0, power=0),
+    },
     "nchypergeom_fisher": {"without": _ALL},
     "nchypergeom_wallenius": {"without": _ALL},
     "nct": {
