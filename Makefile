@@ -72,7 +72,8 @@ sanitize: $(VENV)/.installed-test
 	$(BIN)/python hatch_build.py $(SANITIZERS)
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 PYTHONMALLOC=malloc DUALAD_CACHE=0 \
-	    $(BIN)/python -m pytest -q -n 0 tests/compile/native/test_front.py tests/compile/native/test_stub.py; \
+	    $(BIN)/python -m pytest -q -n 0 tests/compile/native/test_front.py tests/compile/native/test_stub.py \
+	    tests/lift/test_by_itself_arrays.py; \
 	    status=$$?; $(BIN)/python hatch_build.py; exit $$status
 
 package: $(VENV)/.installed-package
@@ -97,7 +98,7 @@ distclean: clean
 # --- environment -----------------------------------------------------------------------------------------------------
 
 # .installed-test installs dualad[test]; .installed-examples-oracle installs dualad[examples,oracle].
-$(VENV)/.installed-%: pyproject.toml hatch_build.py dualad/compile/native/entry.c | $(VENV)/.created
+$(VENV)/.installed-%: pyproject.toml hatch_build.py dualad/compile/native/entry.c dualad/numpy/direct.c | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(subst -,$(comma),$*)]"
 	@touch $@
 comma := ,

@@ -1,7 +1,7 @@
-"""Build the C extension of compiled calls, if this machine has a C compiler; without it calls enter through Python.
+"""Build the C extensions, if this machine has a C compiler; without them compiled and lifted calls go through Python.
 
-``dualad/compile/native/entry.c`` is one file; setuptools knows how each platform compiles it. A wheel with it is for
-one platform and Python, one without is for all.
+Each of ``SOURCES`` is one file; setuptools knows how each platform compiles it. A wheel with them is for one platform
+and Python, one without is for all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ROOM = "dualad/compile/native"
+#: what each extension is made of; it lies beside it, and has an underscore before its name
+SOURCES = ("dualad/compile/native/entry.c", "dualad/numpy/direct.c")
 
 
 class EntryHook(BuildHookInterface):
@@ -31,43 +32,48 @@ class EntryHook(BuildHookInterface):
             return
         root = Path(self.root)
         try:
-            library = build(root, root / ROOM if version == "editable" else root / "build" / "extension")
+            libraries = build(root, root if version == "editable" else root / "build" / "extension")
         except BaseException as error:
             if wanted == "1" or isinstance(error, KeyboardInterrupt):
                 raise
-            self.app.display_warning(f"dualad without its C extension, calls of jit enter through Python: {error}")
+            self.app.display_warning(f"dualad without its C extensions, calls of jit enter through Python: {error}")
             return
         if version == "editable":
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["force_include"][str(library)] = f"{ROOM}/{library.name}"
+        for source, library in zip(SOURCES, libraries, strict=True):
+            build_data["force_include"][str(library)] = f"{Path(source).parent.as_posix()}/{library.name}"
 
 
-def build(root: Path, folder: Path, flags: tuple[str, ...] = ()) -> Path:
-    """Compile the extension into a folder; return its path."""
+def build(root: Path, folder: Path, flags: tuple[str, ...] = ()) -> list[Path]:
+    """Compile the extensions into the rooms of a folder; return their paths."""
     import numpy as np
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
-    source, quick = str(root / ROOM / "entry.c"), [] if sys.platform == "win32" else ["-O2", "-g0"]
-    checksum = zlib.crc32(Path(source).read_bytes()) & 0x7FFFFFFF
-    extension = Extension(
-        "_entry",
-        [source],
-        include_dirs=[np.get_include()],
-        define_macros=[("DUALAD_SOURCE", str(checksum))],
-        extra_compile_args=[*quick, *flags],
-        extra_link_args=list(flags),
-    )
-    command = build_ext(Distribution({"name": "entry", "ext_modules": [extension]}))
-    with tempfile.TemporaryDirectory() as scratch:
-        command.build_temp = scratch
-        command.build_lib, command.force = str(folder), True
-        command.ensure_finalized()
-        command.run()
-    return folder / command.get_ext_filename("_entry")
+    quick = [] if sys.platform == "win32" else ["-O2", "-g0"]
+    made = []
+    for source in SOURCES:
+        name = "_" + Path(source).stem
+        checksum = zlib.crc32((root / source).read_bytes()) & 0x7FFFFFFF
+        extension = Extension(
+            name,
+            [str(root / source)],
+            include_dirs=[np.get_include()],
+            define_macros=[("DUALAD_SOURCE", str(checksum))],
+            extra_compile_args=[*quick, *flags],
+            extra_link_args=list(flags),
+        )
+        command = build_ext(Distribution({"name": name, "ext_modules": [extension]}))
+        with tempfile.TemporaryDirectory() as scratch:
+            command.build_temp = scratch
+            command.build_lib, command.force = str((folder / source).parent), True
+            command.ensure_finalized()
+            command.run()
+        made.append((folder / source).parent / command.get_ext_filename(name))
+    return made
 
 
 if __name__ == "__main__":  # python hatch_build.py [flags of the compiler]
-    print(build(Path(__file__).parent, Path(__file__).parent / ROOM, tuple(sys.argv[1:])))
+    print(*build(Path(__file__).parent, Path(__file__).parent, tuple(sys.argv[1:])), sep="\n")

@@ -26,6 +26,7 @@ from ..errors import (
     UnsupportedError,
     noted,
 )
+from ..memory import lines
 from .libraries import about_library, refusal_behind
 from .rerun import Rerun
 from .swallowed import Refusals, SwallowedRefusals
@@ -76,6 +77,18 @@ def run(f, args, kwargs, writable=False):
 def _run_again_lifted(f, args, kwargs, again, first, lift):
     """Call ``f`` again, lifted, and once more where that shows that other modules have to be, too; or give up."""
     global lifted
+    if lift is not None and (whole := lift.whole()) is not None and again.rewind():
+        before = lines.marks
+        try:
+            with whole:
+                return _run_again(again)
+        except (Exception, SwallowedRefusals) as error:
+            if not (isinstance(error, SwallowedRefusals) or _may_be_cured(error) or _is_faster(whole)):
+                raise
+            first, lift = error, whole
+        finally:
+            if lines.marks == before:
+                whole.unmark()
     if _is_faster(lift) and again.rewind():
         lift.forget()
         try:

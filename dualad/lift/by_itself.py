@@ -27,6 +27,8 @@ from ..boundary import boundary
 from ..boundary.swallowed import SwallowedRefusals
 from ..boundary.transformed import Transformed, transform
 from ..boundary.type_tests import asking, users_of
+from ..memory.lines import DIRECTLY, NOTING, making
+from ..numpy.direct import is_direct
 from .places import MISSING, Place, Swap, is_quiet, lock, original_in
 from .python_names import ASKING, BUILTINS
 from .reach import Reach, forget_scopes, is_kept
@@ -48,6 +50,8 @@ class _Known(NamedTuple):
     code: weakref.ref
     packages: tuple[str, ...] | None
     is_needed: bool = True
+    #: whether the lines are marked whose arrays have to be buffers; None if marks don't help
+    is_marked: bool | None = False
 
 
 #: modules of Python's own library that compute with the numbers that they are given
@@ -101,14 +105,20 @@ class _Names:
         """Return the block for the same function without lifting; None if this one does not lift."""
         return None
 
+    def whole(self) -> _Names | None:
+        """Return the block in which all new arrays are buffers; None if this one makes none, or no others."""
+        return None
+
 
 class _Lift(_Names):
     """A block in which a function is lifted, with packages beside its own, and other code finds what it asks by."""
 
-    __slots__ = ("_function", "_reach", "is_needed", "packages")
+    __slots__ = ("_function", "_reach", "_token", "is_direct", "is_needed", "packages")
 
-    def __init__(self, f: Callable, function: Any, packages: tuple[str, ...], is_needed: bool = True) -> None:
-        self._function, self.packages, self.is_needed = function, packages, is_needed
+    def __init__(
+        self, f: Callable, function: Any, packages: tuple[str, ...], is_needed: bool = True, is_direct: bool = False
+    ) -> None:
+        self._function, self.packages, self.is_needed, self.is_direct = function, packages, is_needed, is_direct
         reach = _reaches.get((id(f), packages))
         if reach is None:
             reach = Reach(f, function.__globals__, packages, others=lambda: _ask(asking(f, is_quiet()))[1])
@@ -119,7 +129,28 @@ class _Lift(_Names):
         self._reach = reach
 
     def __enter__(self) -> None:
+        self._token = making.set(DIRECTLY if self.is_direct else NOTING)
         self._swap = self._reach.swap()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._swap.restore()
+        making.reset(self._token)
+        if exc_info[0] is None and not self.is_direct:
+            self._remember(is_direct())
+
+    def _remember(self, is_marked: bool | None) -> None:
+        """Remember whether lines of this code are marked, unless they are not to be."""
+        code = _code(self._function)
+        if (known := _known.get(id(code))) is not None and known.is_marked is not None:
+            _known[id(code)] = known._replace(is_marked=is_marked)
+
+    def whole(self) -> _Lift | None:
+        """Return the block in which all new arrays are buffers; None if this is one."""
+        return _Lift(self._reach.f, self._function, self.packages, self.is_needed) if self.is_direct else None
+
+    def unmark(self) -> None:
+        """Remember that this code is refused things for other reasons than arrays that are none of ours."""
+        self._remember(None)
 
     def unlifted(self) -> _Names:
         """Return the block in which the function is not lifted."""
@@ -135,7 +166,7 @@ class _Lift(_Names):
         code = _code(self._function)
         if (known := _known.get(id(code))) is None or not known.is_needed:
             log("DAL010", "%s was refused what lifted code may have, and runs lifted from now on", code.co_qualname)
-        _known[id(code)] = _remembered(code, self.packages)
+        _known[id(code)] = _remembered(code, self.packages)._replace(is_marked=is_direct())
 
 
 def begin(f: Callable) -> _Lift | _Names | None:
@@ -151,13 +182,17 @@ def begin(f: Callable) -> _Lift | _Names | None:
 def _known_lift(f: Callable) -> _Lift | None:
     """Return the block in which a function is known to need to run lifted; None if there is none."""
     if type(f) is types.FunctionType and not f.__dict__ and (known := _known.get(id(f.__code__))) is not None:
-        return None if known.packages is None else _Lift(f, f, known.packages, known.is_needed)  # as most often
+        return None if known.packages is None else _lift(f, f, known)  # as most often
     if type(f) is types.FunctionType and not (f.__dict__ or f.__code__.co_filename.startswith(PACKAGE)):
         user: Any = (f, f)
     elif (user := _user_of(f)) is None:
         return None
     known = _known.get(id(_code(user[1])))
-    return None if known is None or known.packages is None else _Lift(user[0], user[1], known.packages, known.is_needed)
+    return None if known is None or known.packages is None else _lift(user[0], user[1], known)
+
+
+def _lift(f: Any, function: Any, known: _Known) -> _Lift:
+    return _Lift(f, function, known.packages or (), known.is_needed, known.is_marked is True)
 
 
 def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _Lift | None:

@@ -21,6 +21,7 @@ from ..base.tree import tree_map
 from ..core.aval import python_dtype
 from ..core.tracer import Tracer, python_number
 from ..memory.buffer import Buffer
+from ..numpy.direct import direct
 
 __all__ = ["CMATH", "MATH"]
 
@@ -115,7 +116,8 @@ def _namespace(original: types.ModuleType, meanings: dict[str, Callable]) -> typ
     for name, thing in vars(original).items():
         if name in meanings:
             function = _either(thing, meanings[name])
-            setattr(module, name, _of_iterables(function) if name in _ITERATING else function)
+            function = _of_iterables(function) if name in _ITERATING else function
+            setattr(module, name, direct(thing, function, makes=False))
         elif not name.startswith("__"):
             setattr(module, name, thing)
     return module

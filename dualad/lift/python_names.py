@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .. import numpy as dualad_numpy
 from ..base.likeness import STANDING, standing_in
 from ..core.tracer import Tracer, python_number
 from ..memory.buffer import Buffer
+from ..numpy.direct import direct
 from ..numpy.scalars import SCALARS
 
 __all__ = ["ASKING", "BUILTINS"]
@@ -75,16 +77,23 @@ def _original(cls: type) -> Any:
 
 
 class _Number(_Stands):
-    """The type of what stands for ``float`` and ``complex``: calls keep a tensor."""
+    """The type of what stands for ``float`` and ``complex``."""
 
-    def __call__(cls, *args, **kwargs):
-        original = _original(cls)
-        if original is None:
-            return type.__call__(cls, *args, **kwargs)
+    def __init__(cls, name: str, bases: tuple, names: dict) -> None:
+        if "_original" not in names:  # a class of the user's that is derived of one, and is called as any other
+            cls.__class__ = _Number
+
+
+def _kept(original: type, of_tensors: Callable) -> Callable:
+    """Return what is called to make a number, and keeps a tensor."""
+
+    def call(*args, **kwargs):
         parts = (*args, *kwargs.values())
         if not any([builtins.isinstance(x, Tracer) and type(x) is not Buffer for x in parts]):
             return original(*args, **kwargs)
-        return (_float if original is float else _complex)(*args, **kwargs)
+        return of_tensors(*args, **kwargs)
+
+    return direct(original, staticmethod(call), makes=False)
 
 
 def _float(x: Any, /):
@@ -107,9 +116,10 @@ def _complex(real: Any = 0.0, imag: Any = 0.0):
     return python_number(whole[()])
 
 
-def _number_type(original: type) -> type:
+def _number_type(original: type, of_tensors: Callable) -> type:
+    kind = type("_Number", (_Number,), {"__call__": _kept(original, of_tensors), "__hash__": _Stands.__hash__})
     # `dtype` is what NumPy asks a class for that is none of its own: dtype=float means what it says.
-    return _Number(original.__name__, (original,), {"_original": original, "dtype": np.dtype(original)})
+    return kind(original.__name__, (original,), {"_original": original, "dtype": np.dtype(original)})
 
 
 # ── type ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,10 +143,10 @@ _TYPE: type = _Type("type", (type,), {"_original": type})
 
 #: what lifted code finds in the place of Python's names
 BUILTINS: dict[str, Any] = {
-    "complex": _number_type(complex),
-    "float": _number_type(float),
-    "hasattr": _hasattr,
-    "isinstance": _isinstance,
+    "complex": _number_type(complex, _complex),
+    "float": _number_type(float, _float),
+    "hasattr": direct(hasattr, _hasattr, makes=False),
+    "isinstance": direct(isinstance, _isinstance, makes=False),
     "type": _TYPE,
 }
 

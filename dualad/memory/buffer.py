@@ -23,6 +23,7 @@ from ..core.dispatch import bind
 from ..core.tables import FUNCTIONS
 from ..core.tracer import Tracer
 from ..errors import InPlaceError
+from .lines import pass_on, take_traced
 from .memory import Topmost, live_views, record, root_of, target
 
 __all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "traced_in"]
@@ -90,10 +91,12 @@ class Buffer(Tracer, opaque=True):
         if traced_in(new) is None:
             np.copyto(self._writable(), _plain(new), casting="unsafe")
             return True
-        self._refuse_if_kept()
+        self._take_traced()
         return False
 
-    def _refuse_if_kept(self) -> None:
+    def _take_traced(self) -> None:
+        """Become a tensor, unless somebody holds what would not see it."""
+        take_traced(self)
         memory = record(root_of(self))
         self._refuse_if_alive(memory.copies, "copies made by NumPy (np.asarray, compiled code)")
         self._refuse_if_alive(memory.strays, "views that are not followed")
@@ -111,7 +114,7 @@ class Buffer(Tracer, opaque=True):
     def process(self, op, args, params):
         """Run an operator on the arrays in the buffers' place."""
         if all([type(a) is Buffer or not isinstance(a, Tracer) for a in args]):
-            return buffered(bind(op, [_plain(a) for a in args], params))
+            return pass_on(buffered(bind(op, [_plain(a) for a in args], params)), args)
         return bind(op, [a.give() if type(a) is Buffer else a for a in args], params)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
@@ -127,9 +130,9 @@ class Buffer(Tracer, opaque=True):
             memory = tuple([o._writable() if type(o) is Buffer else o for o in outs])
             results = getattr(ufunc, method)(*_plain(inputs), out=memory, **_plain(kwargs))
             results = results if isinstance(results, tuple) else (results,)
-            given = [buffered(r) if o is None else o for o, r in zip(outs, results, strict=True)]
+            given = [pass_on(buffered(r), inputs) if o is None else o for o, r in zip(outs, results, strict=True)]
             return given[0] if len(given) == 1 else tuple(given)
-        return buffered(getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs)))
+        return pass_on(buffered(getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs))), inputs)
 
     def __array_function__(self, function, types, args, kwargs):
         for t in types:
@@ -154,6 +157,8 @@ class Buffer(Tracer, opaque=True):
     def __getitem__(self, index):
         if type(index) is int and self._value.ndim == 1:
             return self._value[index]
+        if traced_in(index) is not None:
+            take_traced(self)
         return Tracer.__getitem__(self, index)
 
     def __setitem__(self, index, value):
@@ -167,7 +172,7 @@ class Buffer(Tracer, opaque=True):
         if not self.shape:
             target(self, value, "x[...] = v")
             return
-        self._refuse_if_kept()  # the index may be traced and the value plain: nothing is written as it is
+        self._take_traced()  # the index may be traced and the value plain: nothing is written as it is
         Tracer.__setitem__(self, index, value)
 
     def __iter__(self):
@@ -236,6 +241,7 @@ def _array_method(name: str) -> Callable:
 
     def method(self, *args, **kwargs):
         if traced_in(args, kwargs) is not None:
+            take_traced(self)
             return getattr(Tracer, name)(self, *args, **kwargs)
         out = kwargs.pop("out", None)
         if out is not None:
@@ -243,7 +249,7 @@ def _array_method(name: str) -> Callable:
             getattr(self._value, name)(*_plain(args), out=memory, **_plain(kwargs))
             return out
         result = getattr(self._value, name)(*_plain(args), **_plain(kwargs))
-        return self if result is self._value else buffered(result, self)
+        return self if result is self._value else pass_on(buffered(result, self), self, args)
 
     method.__name__ = name
     method.__doc__ = f"As ``ndarray.{name}``."
@@ -363,7 +369,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if type(out) is Buffer:
         function(*_plain(args), **_plain(kwargs) | {"out": out._writable()})
         return out
-    return buffered(function(*_plain(args), **_plain(kwargs)), *sources)
+    return pass_on(buffered(function(*_plain(args), **_plain(kwargs)), *sources), sources)
 
 
 LEAVES_SEEN_AS[Buffer] = Buffer.give

@@ -142,6 +142,8 @@ class _Memory:
     strays: list[weakref.ref] | None = None
     #: of a buffer: whether it is the caller's, and an earlier run may have written into it (``rerun.py``)
     unknown: bool = False
+    #: of a buffer: the instructions that have made it, and what it was computed of (``lines.py``)
+    lines: frozenset = frozenset()
     before: Tracer | bool = False  #: whether it was written to; of a transform's argument, what it held before
 
 

@@ -18,6 +18,7 @@ from ..core.tracer import Tracer
 from ..memory.buffer import Buffer, buffered, traced_in
 from ..memory.order import convert_like_numpy
 from ..surface.arguments import operand
+from .direct import direct
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "c_",
@@ -107,7 +108,7 @@ def _in_order(function: Callable, least: int) -> Callable:
         return function(out) if type(out) is np.ndarray else out
 
     convert.__module__ = __name__  # where it can be imported from
-    return convert
+    return direct(function, convert)
 
 
 ascontiguousarray, asfortranarray = _in_order(np.ascontiguousarray, 1), _in_order(np.asfortranarray, 0)
@@ -143,7 +144,7 @@ def _making(function: Callable) -> Callable:
             return function(*args, **kwargs)
         return buffered(made(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()}))
 
-    return make
+    return direct(made, make)
 
 
 arange, empty, eye, fromfunction, _fromiter, identity, indices, ones, tri, zeros = [
@@ -171,6 +172,12 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
 
 
 _full = _making(np.full)
+array, asarray, asanyarray, full = [
+    direct(original, ours)
+    for original, ours in (
+        (np.array, array), (np.asarray, asarray), (np.asanyarray, asanyarray), (np.full, full),
+    )
+]  # fmt: skip
 
 
 # ── NumPy's classes that convert what they are given ─────────────────────────────────────────────────────────────

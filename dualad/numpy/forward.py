@@ -15,6 +15,7 @@ import numpy as np
 
 from ..boundary.boundary import running
 from ..memory.buffer import VIEWS, WRITERS, call
+from .direct import direct
 
 __all__ = ["falls_back", "with_buffers"]
 
@@ -46,7 +47,7 @@ def with_buffers(function: Callable) -> Callable:
     def forward(*args, **kwargs):
         return call(function, args, kwargs) if running.get() else function(*args, **kwargs)
 
-    return forward
+    return direct(function, forward)
 
 
 def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Callable]:

@@ -20,6 +20,8 @@ import pytest
 import dualad
 
 ROOT = Path(__file__).resolve().parents[2]
+#: how the names of the extensions begin in a wheel
+EXTENSIONS = ("dualad/compile/native/_entry.", "dualad/numpy/_direct.")
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +49,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0] for name in names} == {"dualad", "pytest_dualad.py", info.rstrip("/")}
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dualad").rglob("*.py")}
     pages = {f"dualad/cli/errors/{path.name}" for path in (ROOT / "docs" / "reference" / "errors").glob("*")}
-    made = {name for name in names if name.startswith("dualad/compile/native/_entry.")}
+    made = {name for name in names if name.startswith(EXTENSIONS)}
     assert {name for name in names if name.startswith("dualad/")} == modules | pages | made | {"dualad/py.typed"}
     assert {info + "METADATA", info + "RECORD", info + "entry_points.txt", info + "licenses/LICENSE"} <= names
 
@@ -63,9 +65,9 @@ def test_the_wheel_is_for_all_machines_or_has_the_extension(extension, tmp_path)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
-        made = [name for name in archive.namelist() if name.startswith("dualad/compile/native/_entry.")]
+        made = [name for name in archive.namelist() if name.startswith(EXTENSIONS)]
         root_is_pure = b"Root-Is-Purelib: true" in archive.read(f"dualad-{dualad.__version__}.dist-info/WHEEL")
-    assert len(made) == int(extension) and root_is_pure == (extension == "0")
+    assert len(made) == len(EXTENSIONS) * int(extension) and root_is_pure == (extension == "0")
     assert path.name.endswith("-py3-none-any.whl") == (extension == "0")
 
 
