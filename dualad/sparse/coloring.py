@@ -14,7 +14,7 @@ import numpy as np
 from ..base.frames import public
 from ..errors import ArgumentError, SparsityError
 from . import rows
-from .greedy import AFFORDABLE, acyclic, color_columns, has_compiler, largest_first, star
+from .greedy import AFFORDABLE, acyclic, color_columns, has_compiler, is_compiled, largest_first, star
 from .needs import scipy_sparse
 from .structure import Sparsity, as_sparsity
 from .substitution import Substitution
@@ -30,7 +30,7 @@ _LONG = 2000
 #: entries that greedy colouring, one pass a colour, visits in about a tenth of a second
 _QUADRATIC = 2e8
 
-#: paths of two entries that star colouring of rows and columns visits in about a second
+#: paths of two entries that star colouring visits in about a second, if it is compiled
 _WALKS = 1e7
 
 _MODES = ("auto", "forward", "reverse", "bidirectional", "symmetric")
@@ -188,7 +188,8 @@ def color(sparsity: Any, mode: str = "auto", order: str = "auto", decompression:
         Products with columns, pulls of rows, both, or products that rely on symmetry. ``"auto"`` takes what costs
         less, and leaves a few dense rows or columns to the other mode where that helps.
     order : {"auto", "natural", "largest_first"}
-        The order in which columns are coloured; ``"auto"`` tries both unless the first one can't be beaten.
+        The order in which columns are coloured; ``"auto"`` tries both unless the first one can't be beaten, or, of
+        symmetric patterns, colouring takes long.
     decompression : {"direct", "substitution"}
         With ``mode="symmetric"``: whether each entry is read from one number, or found by substitution, which takes
         fewer products and rounds more.
@@ -386,14 +387,25 @@ def _vertices(matrix: Any, order: str, decompression: str, bound: int) -> tuple[
             "pip install numba, or use decompression='direct'",
         )
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    first = largest_first(matrix) if order == "largest_first" else np.arange(n)
-    if plain is None:
-        colors, how = acyclic(indptr, indices, _pairs(matrix), first), "acyclic"
-    else:
-        colors, how = star(indptr, indices, first), "star"
-        if plain.max() < colors.max():
-            colors, how = plain, "columns"
+    pairs, kernel, how = ([_pairs(matrix)], acyclic, "acyclic") if plain is None else ([], star, "star")
+    colors = min([kernel(indptr, indices, *pairs, first) for first in _orders(matrix, order)], key=np.max)
+    if plain is not None and plain.max() < colors.max():
+        colors, how = plain, "columns"
     return np.where(np.diff(indptr) > 0, colors, -1).astype(np.int32), how
+
+
+def _orders(matrix: Any, order: str) -> list[np.ndarray]:
+    """Return the orders in which to colour vertices: if any will do, the second one where there is time for it."""
+    natural, largest = np.arange(matrix.shape[0]), largest_first(matrix)
+    if order != "auto":
+        return [largest if order == "largest_first" else natural]
+    is_quick = _walks(np.diff(matrix.indptr)) <= (_WALKS if is_compiled(len(natural)) else _WALKS / 10)
+    return [natural, largest] if is_quick and not np.array_equal(natural, largest) else [natural]
+
+
+def _walks(lengths: np.ndarray) -> float:
+    """Return how many paths of two entries there are, by how many entries vertices have."""
+    return float((lengths.astype(float) ** 2).sum())
 
 
 def _pairs(matrix: Any) -> np.ndarray:
@@ -428,8 +440,7 @@ def _bidirectional(S: Sparsity, order: str) -> Coloring:
     """Star-colour the graph of rows and columns: products and pulls together, colours that nobody needs left out."""
     m, n = S.shape
     lengths = [np.diff(S.indptr), np.bincount(S.indices, minlength=1)]
-    walks = sum([float((k.astype(float) ** 2).sum()) for k in lengths])
-    if not S.nnz or walks > (_WALKS if has_compiler() else _WALKS / 100):
+    if not S.nnz or sum(map(_walks, lengths)) > (_WALKS if has_compiler() else _WALKS / 100):
         return color(S, "auto", order)
     ss = scipy_sparse()
     graph = ss.block_array([[None, S._matrix.T], [S._matrix, None]], format="csr")

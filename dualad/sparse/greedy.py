@@ -15,7 +15,7 @@ import numpy as np
 
 from .needs import scipy_module
 
-__all__ = ["AFFORDABLE", "acyclic", "color_columns", "has_compiler", "largest_first", "star"]
+__all__ = ["AFFORDABLE", "acyclic", "color_columns", "has_compiler", "is_compiled", "largest_first", "star"]
 
 #: vertices coloured in plain Python in about a second
 AFFORDABLE = 20_000
@@ -95,6 +95,11 @@ def has_compiler() -> bool:
     return True
 
 
+def is_compiled(vertices: int) -> bool:
+    """Whether colouring so many vertices is machine code."""
+    return vertices >= _COMPILED and has_compiler()
+
+
 def _compile(function: Callable) -> Callable:
     """Compile a kernel when it is first called for many vertices, if Numba is there."""
 
@@ -104,7 +109,7 @@ def _compile(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(indptr, *arrays):
-        if len(indptr) > _COMPILED and has_compiler():
+        if is_compiled(len(indptr) - 1):
             return np.asarray(compiled()(indptr, *arrays), np.int32)
         return np.asarray(function(indptr.tolist(), *[a.tolist() for a in arrays]), np.int32)
 

@@ -43,6 +43,21 @@ def test_random_symmetric_patterns_can_be_told(n, share, seed, decompression) ->
     assert tells_all(C)
 
 
+@pytest.mark.parametrize("decompression", ["direct", "substitution"])
+def test_any_order_is_the_better_one(decompression) -> None:
+    rng, fewer = np.random.default_rng(0), set[int]()
+    hubs = np.eye(203, dtype=bool)
+    hubs[200:] = hubs[:, 200:] = True
+    for pattern in (hubs, *[rng.uniform(size=(n, n)) < 3 / n for n in (60, 120, 180)]):
+        natural, largest, best = [
+            da.color(pattern | pattern.T, "symmetric", order, decompression)
+            for order in ("natural", "largest_first", "auto")
+        ]
+        assert best.count <= min(natural.count, largest.count) and tells_all(best)
+        fewer.add(natural.count - largest.count)
+    assert fewer != {0}
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_counts_of_the_standard_problems(compiled, monkeypatch) -> None:
     if not compiled:
