@@ -256,7 +256,7 @@ class _Lanes:
                 if around is not None:
                     del around[before:]  # what a run that is given up was refused is forgotten
                 return level.diverged
-            out_leaves, out_tree = output_leaves(out, "vmap", self.leaves)
+            out_leaves, out_tree = output_leaves(out, "vmap", self.leaves, statics=True)
             # With the batch axis in front, or as the same for all lanes.
             return [x._value if type(x) is Batched and x.level is level else _Same(x) for x in out_leaves], out_tree
 
@@ -482,8 +482,8 @@ def _one_structure(trees: Sequence[optree.PyTreeSpec], name: str) -> optree.PyTr
     if any([tree != trees[0] for tree in trees]):
         raise OutputError(
             f"vmap: branches of `{name}` returned results of different structures.",
-            "the results of all lanes are joined into one",
-            "return the same structure from every branch",
+            "the results of all lanes are joined into one, and what is no array (text, say) is the same for all",
+            "return the same structure from every branch, and numbers where lanes differ",
         )
     return trees[0]
 

@@ -81,6 +81,7 @@ TESTS_WITHOUT_A_MODULE = {
     "compile/test_found_loops.py",
     "compile/test_layout.py",
     "compile/test_strong_zeros.py",
+    "compile/test_structure.py",
     "compile/test_values.py",
     "ops/test_every_op.py",
     "ops/test_special_values*.py",

@@ -29,8 +29,8 @@ from .containers import has_own_arithmetic, remembered
 __all__ = [
     "KINDS", "Kind", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
     "flatten_result", "flatten_up_to", "is_array", "is_picklable", "leaf", "leaf_names", "orders_of_keys",
-    "refuse_hidden_numbers", "register_dataclass", "register_node", "tree_map", "treedef_outline", "unflatten",
-    "with_structures",
+    "refuse_hidden_numbers", "register_dataclass", "register_node", "static_leaves", "statics_wrapped", "tree_map",
+    "treedef_outline", "unflatten", "with_structures",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"
@@ -194,17 +194,23 @@ _register_node: Any = optree.register_pytree_node  # whose types know collection
 _register_node(_Static, lambda static: ((), static), lambda static, children: static.value, namespace=NAMESPACE)
 
 
-def flatten_result(tree: Any, passed: Sequence | None = None) -> tuple[list, optree.PyTreeSpec]:
+def flatten_result(tree: Any, passed: Sequence | None = None, statics: bool = False) -> tuple[list, optree.PyTreeSpec]:
     """Flatten what a function returned: static leaves become part of the structure, where there are numbers too.
 
-    Given ``passed``, the leaves of the arguments, only those among them do: they have come through unchanged.
+    Given ``passed``, the leaves of the arguments, only those among them do: they have come through unchanged. With
+    ``statics`` all that hold no numbers do, also where there are none.
     """
     leaves, treedef = flatten(tree)
-    if len(leaves) > 1:
-        numbers = sum([is_array(x) for x in leaves])
-        if 0 < numbers < len(leaves):
-            return flatten(_statics_wrapped(tree, passed))
+    numbers = sum([is_array(x) for x in leaves])
+    if numbers < len(leaves) and (statics or numbers):
+        return flatten(statics_wrapped(tree, passed, statics))
     return leaves, treedef
+
+
+def static_leaves(treedef: optree.PyTreeSpec, name: str) -> dict[str, Any]:
+    """Return the static leaves that belong to a structure, by how each is reached from ``name``."""
+    tree = optree.tree_unflatten(treedef, [0.0] * treedef.num_leaves)
+    return {n: x for n, x in zip(leaf_names(tree, name), flatten(tree)[0], strict=True) if not is_array(x)}
 
 
 def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
@@ -263,7 +269,7 @@ def flatten_up_to(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) -
         try:
             return treedef.flatten_up_to(tree)
         except ValueError:  # perhaps only because static leaves of a result belong to its structure
-            return treedef.flatten_up_to(_statics_wrapped(tree))
+            return treedef.flatten_up_to(statics_wrapped(tree))
     except (ValueError, TypeError) as error:
         raise _another_structure(treedef, tree, what, like, error) from None
 
@@ -278,11 +284,13 @@ def _another_structure(treedef: optree.PyTreeSpec, tree: Any, what: str, like: s
     )
 
 
-def _statics_wrapped(tree: Any, passed: Sequence | None = None) -> Any:
-    def wrapped(x):
-        return x if is_array(x) or not (passed is None or any([x is p for p in passed])) else _Static(x)
+def statics_wrapped(tree: Any, passed: Sequence | None = None, statics: bool = False) -> Any:
+    """Return a tree in which static leaves (of those ``passed``; with ``statics``, all) belong to the structure."""
 
-    return tree_map(wrapped, tree)
+    def is_wrapped(x):
+        return passed is None or any([x is p for p in passed]) or (statics and leaf(x) is Kind.STATIC)
+
+    return tree_map(lambda x: _Static(x) if not is_array(x) and is_wrapped(x) else x, tree)
 
 
 def flatten_prefix(prefix: Any, treedef: optree.PyTreeSpec, what: str, like: str, is_leaf: Callable) -> list:

@@ -36,14 +36,13 @@ from ..control.subprograms import (
     batch_program,
     jvp_program,
     mask_programs,
-    mentions,
     partial_eval_jvp,
     runner,
     stage,
     transpose_program,
 )
 from ..core.aval import Aval, is_weak
-from ..core.contexts import compiling
+from ..core.contexts import compiling, silently
 from ..core.dispatch import bind
 from ..core.tracer import PLAIN, beneath
 from ..dual import Dual, DualLevel, split
@@ -51,7 +50,7 @@ from ..errors import PerformanceNote
 from ..ops.arithmetic import divide
 from ..ops.kinds import in_lanes, is_finite
 from ..ops.kinks import _convention
-from ..program.ir import Program
+from ..program.ir import Program, mentions
 from ..program.variable import Variable
 from .first_call import CHECKED
 from .native.engine import engine
@@ -223,7 +222,7 @@ def _call_jvp(primals, tangents, *, program, linear):
         rest = iter(bind(call, args, {"program": both.program, "linear": 0}))
         pairs = [(next(rest), next(rest) if m else None) for m in both.moving]
         if any([_holds_nan(t) for _, t in pairs]):  # 0 · ∞ of a program's plain product, perhaps: numbers tell
-            return _strongly(lambda: _push_forward(runner(program), primals, tangents))
+            return _strongly(lambda: silently(_push_forward, runner(program), primals, tangents))
         return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
     n = len(program.outputs)
     part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
@@ -238,7 +237,7 @@ def _call_jvp(primals, tangents, *, program, linear):
         or any([type(x) in PLAIN and not np.all(x) for x in map(beneath, select_by_flags(residuals, divisors))])
     ):
         # A pole: what is zero beside it is seen from numbers, which a program does not have when it is written.
-        return _strongly(lambda: _push_forward(runner(program), primals, tangents))
+        return _strongly(lambda: silently(_push_forward, runner(program), primals, tangents))
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
     return values[:n], tuple(scatter_by_flags(moved, part.moving))
 

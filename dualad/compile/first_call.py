@@ -21,10 +21,9 @@ import numpy as np
 from ..base.frames import user_level
 from ..base.garbage import no_collection
 from ..base.log import log
-from ..control.subprograms import mentions
 from ..core.contexts import everywhere
 from ..errors import CompilerFaultWarning
-from ..program.ir import Program
+from ..program.ir import Program, mentions
 from ..program.variable import Variable
 from . import trust
 from .fault_report import write_report

@@ -16,7 +16,7 @@ import numpy as np
 import optree
 
 from ..base.arguments import check_callable
-from ..base.frames import hide_frames, public, user_level
+from ..base.frames import hide_frames, public, user_level, users_line_of
 from ..base.garbage import less_collection
 from ..base.locks import new_lock
 from ..base.log import log
@@ -26,7 +26,7 @@ from ..base.tree import flatten, is_array, orders_of_keys
 from ..batched import Batched
 from ..boundary.transformed import importable_name
 from ..control.control_ops import holds_staged
-from ..core.contexts import active, in_use
+from ..core.contexts import active, in_use, silently
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import Dual
@@ -35,11 +35,10 @@ from ..guards.reach import MOST, Reach
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
 from ..ops.shaping import astype
-from ..program.ir import Program, distinct_calls, map_atoms, programs_in
+from ..program.ir import Program, map_atoms, mentions, stays
 from ..program.variable import Variable
 from ..surface.leaves import as_primal
-from .call import CallProgram, call
-from .captures import Captures
+from .call import call
 from .first_call import CHECKED
 from .lowered import Lowered, explain_report
 from .native.engine import engine
@@ -49,12 +48,12 @@ from .signature import (
     FastPath,
     Static,
     Unsupported,
-    has_nan,
     leaf_key,
     resolved_statics,
     static,
     takes_any_keyword,
 )
+from .specialisation import NanFound, Specialisation
 from .tracing import Arguments, Traced, advising, strides_of, trace_for_jit
 from .trust import attempt
 from .whole_numbers import fits
@@ -71,69 +70,12 @@ _PATHS = 16
 _RETRACED = 8
 
 
-class _Specialisation:
-    """A function compiled for one signature (and, with ``specialise=True``, one path through its branches)."""
-
-    __slots__ = ("captures", "has_entry", "program", "results", "retraced", "traced")
-
-    def __init__(self, traced: Traced, reach: Reach, most: float) -> None:
-        self.traced = traced
-        self.program = CallProgram(traced.program, most)
-        self.results = len(traced.returned)
-        hidden = {id(a) for a in traced.hidden}
-        derived = any(
-            [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
-        )
-        self.captures = Captures(reach, traced.hidden, derived)
-        self.retraced, self.has_entry = 0, False
-
-    def run(self, arrays: Sequence) -> tuple:
-        """Run it on plain arrays."""
-        return self.entered(*arrays, *self.traced.hidden)
-
-    @property
-    def entered(self) -> Callable:
-        """What runs it, on arrays and what it has captured."""
-        run, check = self.program.compiled.run, self.traced.check
-        if check is None:
-            return run
-
-        def checked(*args: Any) -> tuple:
-            check(*args)
-            return run(*args)
-
-        return checked
-
-    def check(self, out: Sequence) -> None:
-        """Raise where a result is NaN and may be a number.
-
-        Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
-        from numbers, which a program does not have when it is written.
-        """
-        if any([has_nan(x) for x in out[: self.results]]):
-            raise _NanFound
-
-    def agrees(self, out: Sequence) -> bool:
-        """Whether the branches that the program was written along are those of this call."""
-        found = out[len(out) - len(self.traced.decisions) :]
-        return all([np.array_equal(x, d.value) for x, d in zip(found, self.traced.decisions, strict=True)])
-
-
-class _NanFound(Exception):
-    """A reverse pass came out NaN, and was written without seeing numbers."""
-
-
 @functools.cache
 def _called_in_machine_code() -> type:
     """Return the class of compiled functions whose calls begin in machine code."""
     cls = type("Jitted", (Jitted,), {"__slots__": (), "__doc__": Jitted.__doc__, "__module__": Jitted.__module__})
     cls.__call__ = method(cls)  # type: ignore[method-assign]
     return cls
-
-
-def _constants(program: Program) -> list:
-    inside = [c for _, params in distinct_calls(program) for part in programs_in(params) for c in _constants(part)]
-    return [*program.constants, *inside]
 
 
 class Jitted(HasFront):
@@ -158,7 +100,7 @@ class Jitted(HasFront):
         self._entries: tuple[FastPath, ...] = ()
         #: the entries in Python, where there is no front in machine code
         self._quick: tuple[Callable, ...] = ()
-        self._found: dict[Any, list[_Specialisation]] = {}
+        self._found: dict[Any, list[Specialisation]] = {}
         self._seen: dict[Any, list] = {}
         #: signatures for which it reads too much besides its arguments
         self._uncompiled: set[Any] = set()
@@ -174,7 +116,7 @@ class Jitted(HasFront):
                     if out is not NO_MATCH:
                         return out
             return self._call(args, kwargs)
-        except _NanFound:
+        except NanFound:
             return self._run_eagerly(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
@@ -184,7 +126,7 @@ class Jitted(HasFront):
     def _run_eagerly(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself: numbers tell which zeros are meant."""
         with np.errstate(all="ignore"):
-            return self.f(*args, **kwargs)
+            return silently(self.f, *args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -236,11 +178,11 @@ class Jitted(HasFront):
         bare = self._entries[0].without_captures() if len(self._entries) == 1 else None
         return None if bare is None else front([bare], MethodType(Jitted.__call__, self))
 
-    def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
+    def _specialised(self, args: tuple, kwargs: dict) -> Specialisation:
         given, key = self._flat(args, kwargs)
         return self._find(key, given)[0] or self._specialise(given, key)
 
-    def _find(self, key: Any, given: Arguments) -> tuple[_Specialisation | None, Sequence | None]:
+    def _find(self, key: Any, given: Arguments) -> tuple[Specialisation | None, Sequence | None]:
         """Return the specialisation of a signature and path, and what it gives, if it was run to see whether it is."""
         for spec in self._found.get(key, ()):
             if not spec.captures.unchanged():
@@ -249,12 +191,13 @@ class Jitted(HasFront):
                 continue
             if not spec.traced.decisions:
                 return spec, None
+            prints = mentions(spec.traced.program, stays)
             try:
-                out = spec.run(given.arrays)
+                out = silently(spec.run, given.arrays) if prints else spec.run(given.arrays)
             except Exception:  # not the path of this call, or an error that its own path will raise
                 continue
             if spec.agrees(out):
-                return spec, out
+                return spec, None if prints else out
         return None, None
 
     # ── a call that the quick entries do not know ────────────────────────────────────────────────────────────────
@@ -275,14 +218,18 @@ class Jitted(HasFront):
         with less_collection():  # until all that is made of the trace is there
             try:
                 spec = self._specialise(given, key)
-            except (BranchError, ConversionError):
-                if any([_is_batched(x) for x in tracers]):  # vmap can run the lanes in groups that agree
-                    return self.f(*args, **kwargs)
-                raise
-            return self._run(spec, None, given, tracers, args, kwargs)
+            except (BranchError, ConversionError) as error:
+                if not any([_is_batched(x) for x in tracers]):
+                    if "a Batched tensor" not in error.what:
+                        raise
+                    self._leave_uncompiled(key, _disagreement(error))
+                spec = None  # vmap can run the lanes in groups that agree
+            if spec is not None and key not in self._uncompiled:
+                return self._run(spec, None, given, tracers, args, kwargs)
+        return self.f(*args, **kwargs)
 
     def _run(
-        self, spec: _Specialisation, out: Sequence | None, given: Arguments, tracers: list, args: tuple, kwargs: dict
+        self, spec: Specialisation, out: Sequence | None, given: Arguments, tracers: list, args: tuple, kwargs: dict
     ) -> Any:
         """Run a specialisation, unless ``out`` is what it gives, and let its next calls enter it at once."""
         if not self._waits and not spec.program.is_ready():
@@ -307,7 +254,7 @@ class Jitted(HasFront):
             self._add_entry(spec, args, kwargs)
         return result
 
-    def _finish(self, spec: _Specialisation, out: Sequence, arrays: list) -> Any:
+    def _finish(self, spec: Specialisation, out: Sequence, arrays: list) -> Any:
         traced = spec.traced
         for i, x in zip(traced.written, out[spec.results :], strict=False):
             np.copyto(arrays[i], x)
@@ -364,7 +311,7 @@ class Jitted(HasFront):
 
     # ── specialisations ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _specialise(self, given: Arguments, key: Any) -> _Specialisation:
+    def _specialise(self, given: Arguments, key: Any) -> Specialisation:
         """Trace and keep the function for a signature; what was there before reads something that has changed."""
         function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
@@ -377,19 +324,15 @@ class Jitted(HasFront):
             " again, as what it reads has changed," if again else "", [v.aval for v in traced.program.inputs],
             len(traced.program.steps), taken.seconds,
         )  # fmt: skip
-        spec = _Specialisation(traced, Reach(()) if reach is None else reach, self._most)
+        spec = Specialisation(traced, Reach(()) if reach is None else reach, self._most)
         if traced.captured:  # tensors of a transform that is running: of no use to another call
             return spec
         if reach is None:
-            if not self._uncompiled:
-                warnings.warn(
-                    f"jit: `{self.__name__}` reads more than {MOST} values besides its arguments, too many to be"
-                    " compared at each call, so it is not compiled; pass them as an argument, as an array",
-                    PerformanceNote,
-                    stacklevel=user_level(),
-                )
-            self._uncompiled.add(key)
-            spec.has_entry = True  # it gets none
+            self._leave_uncompiled(
+                key,
+                f"it reads more than {MOST} values besides its arguments, too many to be compared at each call; pass"
+                " them as an argument, as an array",
+            )
             return spec
         with self._lock:
             old = self._found.get(key, [])
@@ -397,18 +340,32 @@ class Jitted(HasFront):
             if len(fresh) < len(old):
                 self._enter()
                 spec.retraced = 1 + max([s.retraced for s in old])
-            if len(fresh) >= _PATHS and spec.traced.decisions:
-                raise self._too_many_paths(fresh)
-            if len(self._found) >= _KEPT:
-                self._found.clear()
-                self._enter()
-            self._found[key] = [spec, *fresh[: _PATHS - 1]]
-            note = self._note(key, spec)
-        if note:
+            too_many = len(fresh) >= _PATHS and spec.traced.decisions
+            if too_many:
+                del self._found[key]
+            else:
+                if len(self._found) >= _KEPT:
+                    self._found.clear()
+                    self._enter()
+                self._found[key] = [spec, *fresh[: _PATHS - 1]]
+                note = self._note(key, spec)
+        if too_many:
+            self._leave_uncompiled(key, _paths_taken(fresh))
+        elif note:
             warnings.warn(note, PerformanceNote, stacklevel=user_level())
         return spec
 
-    def _add_entry(self, spec: _Specialisation, args: tuple, kwargs: dict) -> None:
+    def _leave_uncompiled(self, key: Any, why: str) -> None:
+        """Let the function itself run for a signature from now on."""
+        if not self._uncompiled:
+            warnings.warn(
+                f"jit: `{self.__name__}` is not compiled, and runs as it is written: {why}",
+                PerformanceNote,
+                stacklevel=user_level(),
+            )
+        self._uncompiled.add(key)
+
+    def _add_entry(self, spec: Specialisation, args: tuple, kwargs: dict) -> None:
         traced = spec.traced
         if traced.written or traced.captured or traced.decisions or any([r is not None for r in traced.returned]):
             return
@@ -434,7 +391,7 @@ class Jitted(HasFront):
         else:
             self._quick = tuple([quick for e in entries if (quick := e.python()) is not None])
 
-    def _note(self, key: Any, spec: _Specialisation) -> str:
+    def _note(self, key: Any, spec: Specialisation) -> str:
         """Return a note about work that is done again and again, once for each cause."""
         if spec.retraced == _RETRACED:
             return (
@@ -459,14 +416,24 @@ class Jitted(HasFront):
             " and compiled anew: pad to a few sizes, or call the function without jit where sizes keep changing"
         )
 
-    def _too_many_paths(self, specs: Sequence[_Specialisation]) -> BranchError:
-        lines = sorted({d.line for s in specs for d in s.traced.decisions})
-        return BranchError(
-            f"`{self.__name__}`, compiled with specialise=True, has taken more than {_PATHS} paths through its"
-            f" branches:\n  {chr(10).join(lines)}",
-            "each path is compiled by itself, and guards choose between them",
-            "use np.where(condition, a, b), or dualad.cond and dualad.while_loop, on the lines named above",
-        )
+
+_TOGETHER = "np.where(condition, a, b), np.select, dualad.cond and dualad.while_loop"
+
+
+def _paths_taken(specs: Sequence[Specialisation]) -> str:
+    lines = sorted({d.line for s in specs for d in s.traced.decisions})
+    return (
+        f"it has taken more than {_PATHS} paths through its branches, each of which specialise=True compiles by itself;"
+        f" {_TOGETHER} compile to one, in place of\n  {chr(10).join(lines)}"
+    )
+
+
+def _disagreement(error: Exception) -> str:
+    line = users_line_of(error)
+    return (
+        f"the lanes of a vmap inside may disagree at {line.filename}:{line.lineno} ({line.line}), where Python asks for"
+        f" a value, and run in groups that agree; {_TOGETHER} keep them together"
+    )
 
 
 def _overlaps(a: np.ndarray) -> bool:
@@ -537,7 +504,7 @@ def jit(
         The same by name.
     specialise : bool
         Compile along the branches that the values take, with a check at each call that they are the same; another
-        path is traced when it is first taken, 16 at most.
+        path is traced when it is first taken. Beyond 16 of them the function runs uncompiled, and a note says so.
     check : bool or int
         Whether the first call of each signature is compared with the function's program run by NumPy. With a number it
         is, unless that reads and computes more entries than this; ``True`` is two million.

@@ -76,7 +76,7 @@ def remaining(
 
 def _reason(step: Step) -> str:
     op, args, params, outs = step
-    if "call" in params or op.effect:
+    if not is_pure(op, params):
         return "it runs Python code"
     avals = [*[aval_of_atom(a) for a in args], *[v.aval for v in outs]]
     row = lowering_of(op)

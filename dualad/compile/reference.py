@@ -54,7 +54,7 @@ class TooLong(Exception):
 class _Standin:
     """What stands in a program for an operator that is to be run in another way."""
 
-    across, blocks, effect, kind = None, "", False, "op"
+    across, blocks, effect, kept, kind = None, "", False, False, "op"
 
     def __init__(self, op: Any, impl: Callable) -> None:
         self.name, self.multiple_results, self.impl = op.name, op.multiple_results, impl

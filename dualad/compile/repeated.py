@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..control.subprograms import mentions
 from ..memory.memory import snapshot
-from ..program.ir import Program
+from ..program.ir import Program, mentions
 from ..program.variable import Variable
 from ..tensors.staged import Staged, StagedLevel
 from .simplify import hashable, structure

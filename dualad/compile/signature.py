@@ -296,8 +296,8 @@ def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
     def text(x: Any) -> str:
         if isinstance(x, Static):
             return f"r{x.value}"
-        if x is None:
-            return "None"
+        if x is None or type(x) is str:
+            return repr(x)
         if type(x) is tuple:
             return f"({''.join([text(v) + ', ' for v in x])})"
         if type(x) is list:

@@ -22,7 +22,7 @@ from ..core.tracer import Tracer
 from ..ops.arithmetic import multiply
 from ..ops.indexing import ARRAY
 from ..ops.shaping import broadcast_to, reshape, transpose
-from ..program.ir import Program, live_steps, map_programs
+from ..program.ir import Program, live_steps, map_programs, stays
 from ..program.variable import Step, Variable, aval_of_atom
 from .names import SMALL
 
@@ -45,7 +45,7 @@ _ALIASED = _IDENTITIES | {
 
 def is_pure(op: Any, params: dict) -> bool:
     """Whether an operator does nothing but return, the same each time."""
-    return op.kind not in _CALLS and not op.effect and "call" not in params
+    return op.kind not in _CALLS and not op.effect and "call" not in params and not stays(op, params)
 
 
 def is_elementwise(op: Any) -> bool:

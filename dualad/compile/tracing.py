@@ -18,6 +18,7 @@ import numpy as np
 import optree
 
 from ..base.frames import is_users, user_level, user_line
+from ..base.tree import static_leaves
 from ..boundary import boundary
 from ..boundary.boundary import run
 from ..boundary.randomness import Watched
@@ -176,7 +177,7 @@ class _JitLevel(StagedLevel):
         for known in self.decisions:
             if known.variable is variable:
                 return known.value
-        steps = live_steps(self.steps, [variable])
+        steps = live_steps(self.steps, [variable], effects=False)
         held = {v: content for _, content, v in self.held.values()}
         program = Program([*self.inputs, *held], steps, [variable])
         with np.errstate(all="ignore"):
@@ -219,7 +220,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
             if arrays:
                 raise _writes(f, arrays[0], lines.found)
         if (found := _difference(traced, again)) is not None:
-            raise _not_repeated(f, given, along, found)
+            raise _other_result(f, traced.tree, again.tree) or _not_repeated(f, given, along, found)
         traced = again if touched else traced
     if watched.moved(set()):  # the numbers may be the same by chance, or too few to make a difference
         raise _not_repeated(f, given, along, None)
@@ -315,7 +316,7 @@ def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
             if type(given.leaves[i]) is np.ndarray:
                 as_array(x)
     args, kwargs = optree.tree_unflatten(given.tree, leaves)
-    out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", given.leaves)
+    out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", given.leaves, statics=True)
     returned = []
     for x in out_leaves:
         same = [i for i, box in enumerate(boxes) if x is box]
@@ -398,6 +399,20 @@ def _difference(a: Traced, b: Traced) -> int | None:
     if a.tree != b.tree or a.written != b.written:
         return min(len(a.program.steps), len(b.program.steps))
     return first_difference(_seen(a), _seen(b))
+
+
+def _other_result(f: Callable, tree: optree.PyTreeSpec, again: optree.PyTreeSpec) -> NotRepeatableError | None:
+    """The error about a static leaf of a result that is another one in each trace, if it is one."""
+    first, second = static_leaves(tree, "output"), static_leaves(again, "output")
+    for name in first.keys() & second.keys():
+        if first[name] is not second[name] and first[name] != second[name]:
+            return NotRepeatableError(
+                f"jit: `{getattr(f, '__name__', 'the function')}` returned {first[name]!r} at {name}, and"
+                f" {second[name]!r} when it was traced again.",
+                "what is no array is returned as it was when the function was traced, the same at each call",
+                "make it outside of the function, where it is one object or of one value, or of what is returned",
+            )
+    return None
 
 
 def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | None) -> NotRepeatableError:

@@ -25,7 +25,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
 from ..ops.kinds import in_lanes, repeat_lanes
-from ..program.ir import Program, programs_in
+from ..program.ir import Program, mentions, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..rules.calls import push_moving
 from ..tensors.staged import Staged
@@ -38,7 +38,6 @@ from .subprograms import (
     gather_orders,
     jvp_program,
     mask_programs,
-    mentions,
     output_avals,
     partial_eval_jvp,
     runner,

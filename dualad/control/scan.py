@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops.kinds import in_lanes, repeat_lanes
 from ..ops.kinds import known_value as plain
-from ..program.ir import Program, live_steps
+from ..program.ir import Program, live_steps, mentions, stays
 from ..program.variable import Variable
 from ..tensors.staged import Staged
 from .control_ops import (
@@ -37,7 +37,6 @@ from .subprograms import (
     carry_fixpoint,
     inputs_read,
     mask_programs,
-    mentions,
     partial_eval_jvp,
     permute_inputs,
     runner,
@@ -159,7 +158,8 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear, recom
 
 def _recomputing(part: Any, body: Program, moving: Sequence[bool]) -> Program:
     """Return the linear half of a body as a program of tangents and of all its inputs."""
-    known, linear, n, k = runner(part.known), runner(part.linear), len(body.outputs), sum(moving)
+    quiet = _with_outputs(part.known, part.known.outputs, len(part.known.inputs))
+    known, linear, n, k = runner(quiet), runner(part.linear), len(body.outputs), sum(moving)
 
     def line(*flat: Any) -> Any:
         return linear(*flat[:k], *part.residuals(known(*flat[k:])[n:], flat[k:]))
@@ -169,8 +169,9 @@ def _recomputing(part: Any, body: Program, moving: Sequence[bool]) -> Program:
 
 
 def _with_outputs(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
-    """Return a program with other results, and of its inputs the first ones."""
-    return Program(program.inputs[:inputs], live_steps(program.recorded, outputs), outputs, program.name)
+    """Return a program with other results; where it has only the first ``inputs``, without what it does besides."""
+    steps = live_steps(program.recorded, outputs, effects=inputs is None)
+    return Program(program.inputs[:inputs], steps, outputs, program.name)
 
 
 def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
@@ -178,7 +179,9 @@ def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
     inputs = program.inputs[: constants + carry]
     same = {v for i, v in enumerate(inputs) if i < constants or program.outputs[i - constants] is v}
     for op, args, params, outs in program.recorded:
-        if not (op.effect or "call" in params or op.across) and all([a in same for a in args if type(a) is Variable]):
+        if not (op.effect or "call" in params or op.across or stays(op, params)) and all(
+            [a in same for a in args if type(a) is Variable]
+        ):
             same.update(outs)
     return same
 

@@ -27,7 +27,7 @@ from ..core.watch import Watch
 from ..dual import Dual, DualLevel, split
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program, distinct_calls, live_steps, map_atoms, map_programs, programs_in
+from ..program.ir import Program, live_steps, map_atoms, map_programs
 from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
@@ -36,7 +36,7 @@ from ..transforms.liveness import BodyLiveness
 
 __all__ = [
     "Derived", "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "carry_fixpoint",
-    "gather_orders", "inputs_read", "jvp_program", "mask_programs", "mentions", "output_avals", "partial_eval_jvp",
+    "gather_orders", "inputs_read", "jvp_program", "mask_programs", "output_avals", "partial_eval_jvp",
     "permute_inputs", "runner", "spread_orders", "stage", "strong_aval", "transpose_program", "unify_branches",
     "without_effects", "zeros",
 ]  # fmt: skip
@@ -163,19 +163,6 @@ def runner(program: Program, plain: bool = False) -> Callable:
 def output_avals(program: Program) -> list[Aval]:
     """Return the avals of a program's results."""
     return [aval_of_atom(o) for o in program.outputs]
-
-
-def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
-    """Whether ``test(op, params)``, a module's function, holds for an equation of a program or of a subprogram."""
-    if program.answers is None:
-        program.answers = {}
-    answer = program.answers.get(test)
-    if answer is None:
-        answer = program.answers[test] = any(
-            test(op, params) or any([mentions(part, test) for part in programs_in(params)])
-            for op, params in distinct_calls(program)
-        )
-    return answer
 
 
 def without_effects(program: Program) -> Program:

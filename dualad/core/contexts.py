@@ -14,8 +14,8 @@ from typing import Any
 from ..base.locks import new_lock
 
 __all__ = [
-    "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "everywhere", "in_use", "leave",
-    "note", "process_wide", "walking_back", "watching",
+    "SILENT", "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "everywhere", "in_use",
+    "leave", "note", "process_wide", "silently", "walking_back", "watching", "writing",
 ]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
@@ -36,6 +36,10 @@ apart: ContextVar[bool] = ContextVar("dualad_apart", default=False)
 #: ``walk(program, cotangents, seeds, otherwise)``
 walking_back: ContextVar[Callable | None] = ContextVar("dualad_walking_back", default=None)
 
+#: the level of the innermost program that is written here of a function or of other programs; ``SILENT`` where
+#: something runs again
+writing: ContextVar[Any] = ContextVar("dualad_writing", default=None)
+
 #: how many contexts are open anywhere; while it is empty nobody needs to look at ``boundary`` or ``watching``
 in_use: list[None] = []
 
@@ -43,6 +47,19 @@ in_use: list[None] = []
 everywhere: list[Any] = []
 
 _lock = new_lock()
+
+
+class _Silent:
+    """In the place of a level: what is there for what it does has been done."""
+
+    number, open = 0, True
+
+    def record(self, op: Any, args: Any, params: dict) -> bool:
+        """Leave an operator out."""
+        return False
+
+
+SILENT = _Silent()
 
 
 class StartAgain(BaseException):
@@ -80,6 +97,15 @@ def note(what: str) -> None:
     found = compiling.get()
     if found is not None:
         found.add(what)
+
+
+def silently(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that has run before: what it is there for besides its result isn't done again."""
+    token = writing.set(SILENT)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        writing.reset(token)
 
 
 def active() -> Any:

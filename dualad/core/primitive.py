@@ -83,6 +83,8 @@ class Primitive:
         Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
     effect : bool
         Whether transposing it calls a function for what that function does besides returning (a hook): once per pull.
+    kept : bool
+        Whether an equation of it stays though nothing reads its result, in its turn: it is there for what it does.
     across : callable or None
         ``across(level, value, params)``, in place of ``batch``: of an operator that works across the lanes of a named
         axis.
@@ -128,6 +130,7 @@ class Primitive:
     pole: bool = False
     sparse_transpose: bool = False
     effect: bool = False
+    kept: bool = False
     across: Callable | None = None
     contracts: bool = False
     given: tuple[str, ...] = ()
@@ -164,7 +167,7 @@ class Primitive:
         self.numpy, self.place = tuple(self.numpy), _find_declaration()
         if self.blocks:
             self.impl = _with_lazy_arrays(self, self.impl)
-        rare = (self.multiple_results, self.place_read, self.effect, self.marked_transpose)
+        rare = (self.multiple_results, self.place_read, self.effect, self.kept, self.marked_transpose)
         self.alone = not any(rare)
         for function in self.numpy:
             register(UFUNCS, function, self, "op")

@@ -39,6 +39,7 @@ __all__ = [
     "NO_PARAMS",
     "OPERATOR",
     "PLAIN",
+    "PRINT",
     "Tracer",
     "Unhashable",
     "beneath",
@@ -66,6 +67,12 @@ INDEX = "a batched integer used as an index or a count"
 LOOK_UP = (
     "to look entries up make the array a tensor: np.asarray(array, like=x)[x] (np.take looks for tensors in its first"
     " argument only); "
+)
+
+#: what to write where text is made of a number
+PRINT = (
+    "dualad.debug.print('x = {:.3f}', x) prints the numbers of each call; text without a format, f'{x}', is the"
+    " tensor's"
 )
 
 #: Python's types of numbers, by the kind of their dtype
@@ -224,7 +231,8 @@ class Tracer:
             raise self._conversion(
                 "float()",
                 "keep the tensor (NumPy functions such as np.sin work on it where math.sin does not), or use"
-                " dualad.stop_gradient(x) if the number alone is wanted",
+                " dualad.stop_gradient(x) if the number alone is wanted; where it is for text ('%g' % x, logging),"
+                f" {PRINT}",
             )
         raise self._conversion(f"float() ({_WRITE})", _BUFFER)
 
@@ -278,7 +286,7 @@ class Tracer:
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise self._conversion("format()", "print the tensor without a format: f'{x}'")
+            raise self._conversion(f"format() with {spec!r}", PRINT)
         return repr(self)
 
     def __int__(self):

@@ -7,7 +7,7 @@ checking derivatives (``testing/``) or programs (``program/check.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..core.watch import Watch, run_rule
 from ..dual import Dual
 from ..errors import DifferentValueError, NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves
+from .printing import print_values
 from .values import both_ways, value_check
 
 __all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
@@ -199,14 +200,30 @@ def _report(inf: bool | None, branches: bool, rules: bool, values: bool) -> Debu
 
 
 @contextmanager
-def debug(
-    *,
-    nan: bool | None = None,
-    inf: bool = True,
-    branches: bool | None = None,
-    rules: bool | None = None,
-    values: bool | None = None,
+def _watched(
+    nan: bool | None, inf: bool, branches: bool | None, rules: bool | None, values: bool | None
 ) -> Iterator[DebugReport]:
+    around = watching.get()
+    known = around if isinstance(around, DebugReport) else DebugReport(None, False)
+    report = DebugReport(
+        known.finder if nan is None else Finder(inf, at_once=running.get()) if nan else None,
+        known.look_at_branches if branches is None else branches,
+        known.rules if rules is None else RuleWatch() if rules else None,
+        known.look_at_values if values is None else values,
+    )
+    with report.on():
+        try:
+            yield report
+        except NonFiniteError:
+            raise
+        except Exception as error:
+            # A function that stumbles over a NaN later on ("array must not contain infs or NaNs").
+            if nan and report.origins:
+                error.add_note(f"Under debug(nan=True), before this error: {report.origins[0]}")
+            raise
+
+
+class debug(ContextDecorator, AbstractContextManager[DebugReport]):
     """Watch the derivatives taken inside a block.
 
     Parameters
@@ -232,11 +249,6 @@ def debug(
         once more for that. A function compiled by ``jit`` runs as it is compiled, and is compared with the function
         itself.
 
-    Yields
-    ------
-    DebugReport
-        Its list ``branches`` fills while the block runs.
-
     Raises
     ------
     NonFiniteError
@@ -250,8 +262,10 @@ def debug(
 
     Notes
     -----
-    Opened inside a function that is being transformed it raises at the operation itself, since it can't see the
-    results. Programs that are recorded inside the block remember the user's lines: ``program.equations[i].line``.
+    The block is given a :class:`DebugReport`, whose list ``branches`` fills while it runs. ``debug.print`` prints
+    values, in a block or without one. Opened inside a function that is being transformed it raises at the operation
+    itself, since it can't see the results. Programs that are recorded inside the block remember the user's lines:
+    ``program.equations[i].line``.
 
     Examples
     --------
@@ -268,24 +282,24 @@ def debug(
     >>> len(report.branches) > 0
     True
     """
-    around = watching.get()
-    known = around if isinstance(around, DebugReport) else DebugReport(None, False)
-    report = DebugReport(
-        known.finder if nan is None else Finder(inf, at_once=running.get()) if nan else None,
-        known.look_at_branches if branches is None else branches,
-        known.rules if rules is None else RuleWatch() if rules else None,
-        known.look_at_values if values is None else values,
-    )
-    with report.on():
-        try:
-            yield report
-        except NonFiniteError:
-            raise
-        except Exception as error:
-            # A function that stumbles over a NaN later on ("array must not contain infs or NaNs").
-            if nan and report.origins:
-                error.add_note(f"Under debug(nan=True), before this error: {report.origins[0]}")
-            raise
+
+    print = staticmethod(print_values)
+
+    def __init__(
+        self, *, nan: bool | None = None, inf: bool = True, branches: bool | None = None, rules: bool | None = None,
+        values: bool | None = None,
+    ) -> None:  # fmt: skip
+        self._options = {"nan": nan, "inf": inf, "branches": branches, "rules": rules, "values": values}
+
+    def _recreate_cm(self) -> debug:
+        return debug(**self._options)  # type: ignore[arg-type]
+
+    def __enter__(self) -> DebugReport:
+        self._block = _watched(**self._options)  # type: ignore[arg-type]
+        return self._block.__enter__()
+
+    def __exit__(self, *exc_info: Any) -> bool | None:
+        return self._block.__exit__(*exc_info)
 
 
 def debug_nans(enabled: bool = True, *, inf: bool = False) -> AbstractContextManager[DebugReport]:

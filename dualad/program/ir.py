@@ -32,7 +32,9 @@ __all__ = [
     "live_steps",
     "map_atoms",
     "map_programs",
+    "mentions",
     "programs_in",
+    "stays",
 ]
 
 #: a step, or a tuple of its parts
@@ -240,11 +242,33 @@ def map_atoms(program: Program, function: Callable[[Any], Any]) -> tuple[list[St
     return steps, [function(o) for o in program.outputs]
 
 
-def live_steps(steps: Sequence[S], outputs: Sequence[Any]) -> list[S]:
+def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
+    """Whether ``test(op, params)``, a module's function, holds for an equation of a program or of a subprogram."""
+    if program.answers is None:
+        program.answers = {}
+    answer = program.answers.get(test)
+    if answer is None:
+        answer = program.answers[test] = any(
+            test(op, params) or any([mentions(part, test) for part in programs_in(params)])
+            for op, params in distinct_calls(program)
+        )
+    return answer
+
+
+def _is_kept(op: Any, params: dict) -> bool:
+    return op.kept or getattr(params.get("call"), "kept", False)
+
+
+def stays(op: Any, params: dict) -> bool:
+    """Whether an equation is there for what it does, by itself or in a body: it stays where it is, read or not."""
+    return _is_kept(op, params) or (op.kind == "control" and any([mentions(p, _is_kept) for p in programs_in(params)]))
+
+
+def live_steps(steps: Sequence[S], outputs: Sequence[Any], effects: bool = True) -> list[S]:
     """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass.
 
-    A step is read only by later ones. So where each is read by something, none is dead, which is soon seen of a longer
-    program.
+    With ``effects`` also those that are there for what they do, and what they read. A step is read only by later ones.
+    So where each is read by something, none is dead, which is soon seen of a longer program.
     """
     if len(steps) > _FEW:
         read = set(map(id, chain.from_iterable([args for _, args, _, _ in steps])))
@@ -254,8 +278,9 @@ def live_steps(steps: Sequence[S], outputs: Sequence[Any]) -> list[S]:
     needed = {v for v in outputs if type(v) is Variable}
     live: list[S] = []
     for step in reversed(steps):
-        _, args, _, outs = step
-        if (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs)):
+        op, args, params, outs = step
+        read = (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs))
+        if read or (effects and stays(op, params)):
             live.append(step)
             needed.update([a for a in args if type(a) is Variable])
     live.reverse()

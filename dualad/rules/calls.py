@@ -23,12 +23,14 @@ from ..boundary.transformed import importable_name, pickles_by_value, reduced
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
+from ..core.contexts import writing
 from ..core.dispatch import bind
 from ..core.level import Level
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..jvp import jvp
+from ..program.ir import stays
 from ..surface.leaves import output_leaves
 from ..tensors.staged import StagedLevel
 from ..transforms.backward import in_dtype
@@ -49,7 +51,7 @@ class Call:
     innermost level of the arguments, where it is known: nothing of that level may come in around them.
     """
 
-    __slots__ = ("function", "inner", "name", "rules", "trees")
+    __slots__ = ("function", "inner", "kept", "name", "rules", "trees")
 
     def __init__(
         self, name: str, function: Callable, rules: tuple = (), trees: list | None = None, inner: Level | None = None
@@ -57,6 +59,8 @@ class Call:
         self.name, self.function, self.rules = name, function, rules
         self.trees = [None] if trees is None else trees
         self.inner = inner
+        #: whether the function does something besides returning, as it turned out
+        self.kept = False
 
     def __reduce__(self):
         # No level is open where it is read again.
@@ -99,7 +103,12 @@ def has_tensor(tree: Any) -> bool:
 def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
     """Find the avals of the results by running the function on variables of a program that is thrown away."""
     with StagedLevel(f"{call.name} (shapes)") as level:
-        out = call.function(*[level.new_input(Aval(a.shape, a.dtype)) for a in avals])
+        token = writing.set(level)
+        try:
+            out = call.function(*[level.new_input(Aval(a.shape, a.dtype)) for a in avals])
+        finally:
+            writing.reset(token)
+        call.kept = any([stays(op, params) for op, _, params, _ in level.steps])
         if call.inner is not None:
             # What comes in around the arguments would not be there when the program is run.
             constants = [a for _, args, _, _ in level.steps for a in args if isinstance(a, Tracer)]

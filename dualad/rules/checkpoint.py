@@ -23,6 +23,7 @@ from ..boundary.boundary import run, running
 from ..boundary.transformed import Transformed, transform
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_inexact
+from ..core.contexts import silently, writing
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
@@ -260,7 +261,7 @@ def _derivative(call: Call, moved: list[int], live: list[int], runs: list[FirstR
                 lazy.end_of_function()
                 return force_all(linear_map(list(values[m:])))
 
-        params = {"call": Call(call.name, function, (None, context))}
+        params = {"call": Call(call.name, functools.partial(silently, function), (None, context))}
         return list(bind(checkpoint_call, (*known, *vectors), params))
 
     push, pull = functools.partial(again, through=_pushed), functools.partial(again, through=_pulled)
@@ -295,8 +296,10 @@ def _impl(*leaves, call):
     context = call.rules[1]
     if context is None:
         return tuple(call.function(*leaves))
-    # A context can be entered once at a time; its copy is as good.
-    return tuple(context.copy().run(call.function, *leaves))
+    # A context can be entered once at a time; its copy is as good. What is written is what is written here.
+    context = context.copy()
+    context.run(writing.set, writing.get())
+    return tuple(context.run(call.function, *leaves))
 
 
 def _samples():

@@ -7,7 +7,9 @@ function returns (``output_leaves``). Not for: the kinds themselves (``base/tree
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from types import CellType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,9 +28,11 @@ from ..base.tree import (
     leaf,
     leaf_names,
     refuse_hidden_numbers,
+    static_leaves,
 )
 from ..core.aval import aval_of, is_inexact
 from ..core.level import escaped
+from ..core.tracer import PRINT, tracer_in
 from ..errors import ArgumentTypeError, DtypeError, OutputError
 from .objects import join
 
@@ -127,14 +131,18 @@ def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int:
             )
 
 
-def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, optree.PyTreeSpec]:
+def output_leaves(out: Any, where: str, passed: Sequence = (), statics: bool = False) -> tuple[list, optree.PyTreeSpec]:
     """Flatten what the function returned, packing object arrays and refusing what is no number.
 
     Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
+    With ``statics`` so may any other that is none of a traced value.
     """
     if KINDS.get(type(out)) is _TENSOR and out.level.open and type(out) not in LEAVES_SEEN_AS:  # most often
         return [out], LEAF
-    leaves, treedef = flatten_result(out, passed)
+    leaves, treedef = flatten_result(out, passed, statics)
+    if statics and treedef.num_nodes > treedef.num_leaves:
+        for name, x in static_leaves(treedef, "output").items():
+            _check_static(x, name, where)
     for i, x in enumerate(leaves):
         kind = leaf(x)
         if kind is _TENSOR:
@@ -157,9 +165,41 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
     return leaves, treedef
 
 
+#: how the text of a tensor ends
+_TEXT_OF_TENSOR = re.compile(r"level=\d+ of \w")
+
+
+def _check_static(x: Any, name: str, where: str) -> None:
+    """Refuse a static leaf of a result that is made of a traced value, or will be."""
+    if isinstance(x, str) and _TEXT_OF_TENSOR.search(x):
+        what, instead = "text in which there is a traced value", PRINT
+    elif tracer_in(*_held(x)) is not None:
+        what, instead = "an object that holds a traced value", "make its class a dataclass, or use dualad.register_node"
+    elif hasattr(x, "__next__") or hasattr(x, "send"):
+        what, instead = "an iterator, which has not run yet", _advice(x, where)
+    else:
+        return
+    raise OutputError(
+        f"{where}: the function returned {what}, at {name}: {x!r}.",
+        "what is no array is returned as it was when the function was traced, the same at each call and in each lane",
+        instead,
+    )
+
+
+def _held(x: Any) -> list:
+    """Return what an object or a function holds."""
+    if x is None or isinstance(x, (type, ModuleType)):
+        return []
+    names = [n for cls in type(x).__mro__ for n in vars(cls).get("__slots__", ()) if isinstance(n, str)]
+    cells = [c.cell_contents for c in getattr(x, "__closure__", None) or () if c != CellType()]
+    parts = [getattr(x, n, None) for n in ("args", "keywords", *names)]
+    parts += _held(getattr(x, "__self__", None))  # of a method, its instance
+    return [*getattr(x, "__dict__", {}).values(), *cells, *parts, *(x if isinstance(x, (set, frozenset)) else ())]
+
+
 def _advice(x, where: str) -> str:
     """Return what to do with a result that is no number."""
-    if hasattr(x, "send") and hasattr(x, "close"):
+    if hasattr(x, "__next__") or hasattr(x, "send"):
         return "collect what a generator yields (np.stack(list(f(x)))), or run a coroutine inside the function"
     if where in ("jvp", "vjp", "linearize", "grad", "value_and_grad"):
         return "return it through has_aux=True, or leave it out"

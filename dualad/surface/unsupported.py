@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.tables import FUNCTIONS, VERDICTS, Verdict
+from ..core.tracer import PRINT
 from ..errors import UnsupportedError
 from .foreign import foreign_ufunc
 
@@ -31,7 +32,7 @@ _CALLS = (
     "it calls a Python function entry by entry on plain values",
     "use dualad.vmap(f), or NumPy functions on whole arrays",
 )
-_PRINTING = ("the text of a tensor is its repr", "use repr(x), or print(x)")
+_PRINTING = ("the text of a tensor is its repr", f"use repr(x), or print(x); {PRINT}")
 _SOURCE = (
     "it creates an array from text, a buffer or a file, not from tensors",
     "create a plain array, then compute with it",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.above import ABOVE
 from ..core.aval import PROMOTING, Aval, aval_of, is_weak, promoted_numbers, python_dtype, result_dtype
-from ..core.contexts import active, everywhere, in_use
+from ..core.contexts import active, everywhere, in_use, writing
 from ..core.level import Level, escaped
 from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
 from ..memory.memory import layout, snapshot, snapshot_once, stand_in
@@ -47,7 +47,7 @@ class StagedLevel(Level):
     """
 
     __slots__ = (
-        "_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "plain", "steps",
+        "_copies", "_looked_at", "_strides", "_token", "inputs", "linear", "numbers", "owning", "plain", "steps",
     )  # fmt: skip
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
@@ -65,6 +65,16 @@ class StagedLevel(Level):
         #: of variables that are not in C order, and how many steps have been looked at
         self._strides: dict[Variable, tuple[int, ...]] = {}
         self._looked_at = 0
+
+    def __enter__(self):
+        if self.owning:
+            self._token = writing.set(self)
+        return Level.__enter__(self)
+
+    def __exit__(self, *exc_info) -> None:
+        if self.owning:
+            writing.reset(self._token)
+        Level.__exit__(self, *exc_info)
 
     def strides(self, variable: Variable) -> tuple[int, ...] | None:
         """Return the strides that NumPy's array would have; ``None`` for C order, as of inputs unless they are told."""

@@ -350,14 +350,6 @@ def test_specialise_follows_the_values() -> None:
     assert np.array_equal(masked(-X), [])
 
 
-def test_specialise_has_an_end() -> None:
-    fast = da.jit(lambda x: x * int(x), specialise=True)
-    for i in range(16):
-        assert fast(i + 0.5) == (i + 0.5) * i
-    with pytest.raises(BranchError, match="16 paths"):
-        fast(30.5)
-
-
 def test_specialise_with_singular_paths() -> None:
     f = lambda a: np.linalg.inv(a) if a[0, 0] > 0 else a * 2
     fast = da.jit(f, specialise=True)

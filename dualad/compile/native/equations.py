@@ -45,7 +45,7 @@ class Equations:
     kind = name = "native"
     impl = None
     multiple_results = True
-    effect = raises = False
+    effect = kept = raises = False
 
     def __init__(self, steps: list[Step], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
         self.steps, self.writes = steps, writes

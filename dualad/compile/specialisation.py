@@ -1,0 +1,77 @@
+"""A function compiled for one signature: its program and code, what it has captured, and which path it is.
+
+Not for: which of them a call is run by (``jit.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..guards.reach import Reach
+from ..program.ir import Program, distinct_calls, programs_in
+from .call import CallProgram
+from .captures import Captures
+from .signature import has_nan
+from .tracing import Traced
+
+__all__ = ["NanFound", "Specialisation"]
+
+
+class Specialisation:
+    """A function compiled for one signature (and, with ``specialise=True``, one path through its branches)."""
+
+    __slots__ = ("captures", "has_entry", "program", "results", "retraced", "traced")
+
+    def __init__(self, traced: Traced, reach: Reach, most: float) -> None:
+        self.traced = traced
+        self.program = CallProgram(traced.program, most)
+        self.results = len(traced.returned)
+        hidden = {id(a) for a in traced.hidden}
+        derived = any(
+            [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
+        )
+        self.captures = Captures(reach, traced.hidden, derived)
+        self.retraced, self.has_entry = 0, False
+
+    def run(self, arrays: Sequence) -> tuple:
+        """Run it on plain arrays."""
+        return self.entered(*arrays, *self.traced.hidden)
+
+    @property
+    def entered(self) -> Callable:
+        """What runs it, on arrays and what it has captured."""
+        run, check = self.program.compiled.run, self.traced.check
+        if check is None:
+            return run
+
+        def checked(*args: Any) -> tuple:
+            check(*args)
+            return run(*args)
+
+        return checked
+
+    def check(self, out: Sequence) -> None:
+        """Raise where a result is NaN and may be a number.
+
+        Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
+        from numbers, which a program does not have when it is written.
+        """
+        if any([has_nan(x) for x in out[: self.results]]):
+            raise NanFound
+
+    def agrees(self, out: Sequence) -> bool:
+        """Whether the branches that the program was written along are those of this call."""
+        found = out[len(out) - len(self.traced.decisions) :]
+        return all([np.array_equal(x, d.value) for x, d in zip(found, self.traced.decisions, strict=True)])
+
+
+class NanFound(Exception):
+    """A reverse pass came out NaN, and was written without seeing numbers."""
+
+
+def _constants(program: Program) -> list:
+    inside = [c for _, params in distinct_calls(program) for part in programs_in(params) for c in _constants(part)]
+    return [*program.constants, *inside]

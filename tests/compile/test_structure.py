@@ -1,0 +1,268 @@
+"""Programs whose structure is Python's: static results, branches of lanes, prints.
+
+Each by itself, under and around the transforms, with machine code and without. Not for: what the trees of arguments are
+(base/test_tree.py), or prints without `jit` (diagnose/test_printing.py).
+"""
+
+import enum
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.errors import BranchError, ConversionError, NotRepeatableError, OutputError, PerformanceNote
+
+X = np.array([0.5, -1.25, 2.0])
+
+
+class Mode(enum.Enum):
+    FAST = 1
+
+
+class Config:
+    """An object that is no tree."""
+
+
+class Holder:
+    """An object that is no tree and holds a number."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def get(self):
+        return self.x
+
+
+CONFIG = Config()
+STATIC = ("name", None, Mode.FAST, int, {"f": np.sin, "config": CONFIG, "dtype": np.dtype("f4")})
+
+WAYS = {
+    "jit": lambda f: da.jit(f),
+    "jit of vmap": lambda f: da.jit(da.vmap(f)),
+    "vmap of jit": lambda f: da.vmap(da.jit(f)),
+    "jit of grad": lambda f: da.jit(da.grad(f, has_aux=True)),
+    "grad of jit": lambda f: da.grad(da.jit(f), has_aux=True),
+    "jit of value_and_grad": lambda f: da.jit(lambda x: da.value_and_grad(f, has_aux=True)(x)[0]),
+    "jit of jit": lambda f: da.jit(lambda x: da.jit(f)(x)),
+}
+
+
+# ── static leaves of results ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_static_leaves_of_results_come_back_as_they_are(backend, way) -> None:
+    g = WAYS[way](lambda x: (np.sum(x**2), STATIC))
+    for scale in (1.0, 2.0, 2.0):
+        number, rest = g(X * scale)
+        assert np.shape(number) in ((), (3,)) and np.all(np.isfinite(number))
+        assert rest == STATIC
+        assert all(a is b for a, b in zip(rest[:4], STATIC[:4], strict=True))
+
+
+def test_results_without_numbers(backend) -> None:
+    assert [da.jit(lambda x: "text")(x) for x in (1.0, 2.0, 3.0)] == ["text"] * 3
+    assert da.vmap(lambda x: (x, "text"))(X)[1] == "text"
+
+
+def test_a_static_result_follows_what_it_is_made_of(backend) -> None:
+    fast = da.jit(lambda x, name: (x, name.upper()))
+    assert [fast(1.0, n)[1] for n in ("a", "b", "a")] == ["A", "B", "A"]
+    units = {"x": "m"}
+    read = da.jit(lambda x: (x, units["x"]))
+    assert read(1.0)[1] == "m"
+    units["x"] = "km"
+    assert read(1.0)[1] == "km"
+    path = da.jit(lambda x: (x, "positive") if x > 0 else (-x, "negative"), specialise=True)
+    assert [path(v) for v in (1.0, -2.0, 3.0)] == [(1.0, "positive"), (2.0, "negative"), (3.0, "positive")]
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "words"),
+    [
+        (lambda x: (x, str(x)), OutputError, r"text in which there is a traced value, at output\[1\].*debug\.print"),
+        (lambda x: (x, f"{x}"), OutputError, r"debug\.print"),
+        (lambda x: (x, f"{x:.3f}"), ConversionError, r"format\(\) with '\.3f'.*debug\.print"),
+        (lambda x: (x, "%g" % x), ConversionError, r"debug\.print"),  # noqa: UP031
+        (lambda x: (x, iter([x])), OutputError, r"an iterator.*np\.stack"),
+        (lambda x: (x, (v for v in [x])), OutputError, r"np\.stack"),
+        (lambda x: (x, Holder(x)), OutputError, r"an object that holds a traced value, at output\[1\].*dataclass"),
+        (lambda x: (x, lambda: x), OutputError, "holds a traced value"),
+        (lambda x: (x, functools.partial(np.add, x)), OutputError, "holds a traced value"),
+        (lambda x: (x, Holder(x).get), OutputError, "holds a traced value"),
+        (lambda x: {"a": x, "b": object()}, NotRepeatableError, r"output\['b'\]"),
+        (lambda x: (x, lambda: 1), NotRepeatableError, r"output\[1\]"),
+    ],
+)
+def test_what_changes_with_the_values_is_no_static_result(f, error, words) -> None:
+    with pytest.raises(error, match=f"(?s){words}"):
+        da.jit(f)(1.0)
+    if "holds" in words:
+        with pytest.raises(error, match=f"(?s){words}"):
+            da.vmap(f)(X)
+
+
+def test_text_of_lanes() -> None:
+    with pytest.raises(OutputError, match="traced value"):
+        da.vmap(lambda x: (x, str(x)))(X)
+    with pytest.warns(PerformanceNote), pytest.raises(OutputError, match="text"):
+        da.vmap(lambda x: (x, f"{x:.1f}"))(X)
+    assert da.vmap(lambda x: (x, f"{x:.1f}"))(np.ones(2))[1] == "1.0"
+
+
+# ── branches of lanes ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def many_paths(x):
+    for i in range(6):
+        x = x * 1.5 if x[i % 3] > 0 else x - 1
+    return np.sum(x**2)
+
+
+def test_an_if_of_lanes_runs_as_it_is_written(backend) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    wanted, slopes = [many_paths(r) for r in rows], [da.grad(many_paths)(r) for r in rows]
+    fast = da.jit(da.vmap(many_paths))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert np.array_equal(fast(rows), wanted)
+        notes = [str(w.message) for w in seen if w.category is PerformanceNote and "not compiled" in str(w.message)]
+        assert len(notes) == 1 and "test_structure.py:" in notes[0] and "np.where" in notes[0] and "cond" in notes[0]
+        seen.clear()
+        assert np.array_equal(fast(rows[::-1]), wanted[::-1])
+        assert not any(["not compiled" in str(w.message) for w in seen])
+        assert np.array_equal(da.jit(lambda r: 2 * da.vmap(many_paths)(r))(rows), 2 * np.array(wanted))
+        assert np.allclose(da.jit(da.vmap(da.grad(many_paths)))(rows), slopes, rtol=1e-14)
+        assert np.allclose(da.grad(lambda r: np.sum(da.jit(da.vmap(many_paths))(r)))(rows), slopes, rtol=1e-14)
+        assert np.array_equal(da.jit(lambda r: da.jit(da.vmap(many_paths))(r))(rows), wanted)
+        counted = da.jit(da.vmap(lambda x, n: sum([x * i for i in range(n)], 0.0 * x)))
+        assert np.array_equal(counted(X, np.array([1, 2, 4])), [0.0, -1.25, 12.0])
+    with pytest.raises(BranchError):  # there are no lanes
+        da.jit(many_paths)(rows[0])
+
+
+def test_too_many_paths_run_as_they_are_written(backend) -> None:
+    fast = da.jit(lambda x: x * int(x), specialise=True)
+    for i in range(16):
+        assert fast(i + 0.5) == (i + 0.5) * i
+    with pytest.warns(PerformanceNote, match=r"(?s)more than 16 paths.*np\.where.*test_structure"):
+        assert fast(30.5) == 30.5 * 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PerformanceNote)
+        assert [fast(i + 0.5) for i in range(40)] == [(i + 0.5) * i for i in range(40)]
+        assert da.grad(fast)(7.5) == 7.0
+        assert np.array_equal(fast(np.float64(3.5)), 10.5)
+
+
+# ── prints ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def noisy(x):
+    da.debug.print("a {:.2f}", x)
+    y = np.sin(x)
+    da.debug.print("b {y:.3f} {n}", y=y, n="name")
+    da.debug.print("constant")
+    return y * x
+
+
+ONE = ["a 0.50", "b 0.479 name", "constant"]
+TWO = ["a 0.50", "a 2.00", "b 0.479 name", "b 0.909 name", "constant"]
+PRINTS = {
+    "jit": (lambda f: da.jit(f), 0.5, ONE),
+    "grad of jit": (lambda f: da.grad(da.jit(f)), 0.5, ONE),
+    "jit of grad": (lambda f: da.jit(da.grad(f)), 0.5, ONE),
+    "jit of grad of grad": (lambda f: da.jit(da.grad(da.grad(f))), 0.5, ONE),
+    "jit of jvp": (lambda f: da.jit(lambda x: da.jvp(f, (x,), (1.0,))), 0.5, ONE),
+    "jit of jit": (lambda f: da.jit(lambda x: da.jit(f)(x) + 1), 0.5, ONE),
+    "jit of checkpoint": (lambda f: da.jit(da.grad(da.checkpoint(f))), 0.5, ONE),
+    "jit of vmap": (lambda f: da.jit(da.vmap(f)), np.array([0.5, 2.0]), TWO),
+    "vmap of jit": (lambda f: da.vmap(da.jit(f)), np.array([0.5, 2.0]), TWO),
+    "jit of vmap of grad": (lambda f: da.jit(da.vmap(da.grad(f))), np.array([0.5, 2.0]), TWO),
+    "no result read": (lambda f: da.jit(lambda x: (f(x), 1.0)[1]), 0.5, ONE),
+}
+
+
+@pytest.mark.parametrize("way", PRINTS)
+def test_each_call_prints_once(backend, way, capsys) -> None:
+    make, x, lines = PRINTS[way]
+    g = make(noisy)
+    for _ in range(3):
+        g(x)
+        assert capsys.readouterr().out.splitlines() == lines
+    if way == "jit":
+        g(2.0)
+        assert capsys.readouterr().out.splitlines()[0] == "a 2.00"
+
+
+def scanned(x):
+    def body(c, r):
+        da.debug.print("{:.1f} {:.0f} {:.1f}", c, r, x)
+        return c * x + r, c
+
+    return da.scan(body, 0.0 * x, np.arange(3.0))[0]
+
+
+def counted(x):
+    def more(c):
+        da.debug.print("{:.1f}", c)
+        return c * 2
+
+    return da.while_loop(lambda c: c < 5, more, x)
+
+
+def unrolled(x):
+    for i in range(20):
+        x = 0.5 * x + 1.0
+        da.debug.print("{} {:.3f}", i, x)
+    return x
+
+
+def chosen(x):
+    return da.cond(x > 1, lambda v: (da.debug.print("above"), v)[1], lambda v: (da.debug.print("{}", x), -v)[1], x)
+
+
+def alike(x):
+    for _ in range(2):
+        da.fori_loop(0, 2, lambda i, c: (da.debug.print("turn {}", i), c)[1], 0.0)
+    da.scan(lambda c, r: ((da.debug.print("same"), c)[1], None), x, np.arange(2.0))
+    return x
+
+
+@pytest.mark.parametrize("f", [scanned, counted, unrolled, chosen, alike])
+def test_loops_and_branches_print_each_iteration(backend, f, capsys) -> None:
+    f(2.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    for make in (da.jit, lambda f: da.jit(da.jit(f)), lambda f: da.jit(da.grad(f)), lambda f: da.grad(da.jit(f))):
+        if f is counted and make is not da.jit:
+            continue  # reverse mode refuses a loop without a bound
+        g = make(f)
+        for _ in range(2):
+            g(2.0)
+            assert capsys.readouterr().out.splitlines() == lines
+    batched = da.jit(da.vmap(f))
+    batched(np.array([2.0, 2.0]))
+    assert len(capsys.readouterr().out.splitlines()) >= len(lines)
+
+
+def test_prints_see_what_is_captured_and_which_path_is_taken(backend, capsys) -> None:
+    table = np.ones(2)
+    read = da.jit(lambda x: (da.debug.print("{}", table), x)[1])
+    read(1.0)
+    table[0] = 7.0
+    read(1.0)
+    assert capsys.readouterr().out == "[1. 1.]\n[7. 1.]\n"
+    path = da.jit(lambda x: (da.debug.print("at {}", x), x if x > 0 else -x)[1], specialise=True)
+    for x in (1.0, -2.0, 3.0, -2.0):
+        path(x)
+        assert capsys.readouterr().out == f"at {x}\n"
+    pole = da.grad(da.jit(lambda x: (da.debug.print("at {}", x), np.where(x > 0, np.sqrt(x), 0.0))[1]))
+    assert pole(0.0) == 0.0
+    assert capsys.readouterr().out == "at 0.0\n"
+
+
+def test_explain_says_what_keeps_a_print_from_machine_code(native_backend) -> None:
+    text = da.jit(scanned).explain(2.0)
+    assert "debug_print" in text and "it runs Python code" in text and "test_structure.py" in text
