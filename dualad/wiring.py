@@ -44,6 +44,7 @@ ABOVE.objects = about_objects
 ABOVE.truth = truth
 ABOVE.sparse = about_sparse
 ABOVE.mirrored = last_counterpart
+ABOVE.noting = lambda *given: importlib.import_module("dualad.numpy.random").noting(*given)
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
 # What is no part of the engine is loaded when it is called: the engine stands without it.
 ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)

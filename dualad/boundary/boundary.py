@@ -58,6 +58,8 @@ def run(f, args, kwargs, writable=False):
                 again = Rerun(f, args, kwargs)
                 break
     lift = None if running.get() else ABOVE.lift(f)
+    if again is not None and again.states.generators:
+        f, args, kwargs = again.first()
     try:
         if lift is None:
             out = _run_writable(f, args, kwargs, again, writable)

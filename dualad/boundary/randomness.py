@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..base.reach import ATOMS, SHALLOW, reachable
+from ..base.tree import KINDS
 
-__all__ = ["DIFFERENT", "Draws", "RandomnessWarning", "Run", "Watched", "drawing", "runs"]
+__all__ = [
+    "DIFFERENT", "Draws", "RandomnessWarning", "Run", "States", "Watched", "drawing", "is_generator", "runs",
+]  # fmt: skip
 
 DIFFERENT = "different"
 
@@ -93,6 +96,48 @@ class drawing:
 
     def __exit__(self, *exc_info) -> None:
         runs.reset(self.token)
+
+
+# ── generators among arguments ───────────────────────────────────────────────────────────────────────────────────
+
+
+def is_generator(x: Any) -> bool:
+    """Whether a value is a generator of NumPy's."""
+    random = sys.modules.get("numpy.random")  # where it is not loaded there are none
+    return random is not None and isinstance(x, (random.Generator, random.RandomState))
+
+
+def _state_of(x: Any) -> Any:
+    # A RandomState keeps the second of each two normal numbers beside its bits.
+    return x.get_state(legacy=False) if hasattr(x, "get_state") else x.bit_generator.state
+
+
+class States:
+    """The states of the generators among some values.
+
+    A generator whose draws are noted has a ``note``, which tells how many there are, and forgets some.
+    """
+
+    __slots__ = ("counts", "generators", "states")
+
+    def __init__(self, values: Iterable) -> None:
+        self.generators = [x for x in values if type(x) not in KINDS and is_generator(x)]
+        self.states = [_state_of(x) for x in self.generators]
+        self.counts = [0 if getattr(x, "note", None) is None else len(x.note) for x in self.generators]
+
+    def restore(self) -> None:
+        """Put the generators back where they were."""
+        for x, state, count in zip(self.generators, self.states, self.counts, strict=True):
+            if (note := getattr(x, "note", None)) is not None:
+                note.forget(count)
+            if hasattr(x, "set_state"):
+                x.set_state(state)
+            else:
+                x.bit_generator.state = state
+
+    def same(self, other: States) -> bool:
+        """Whether other generators are where these were."""
+        return repr(self.states) == repr(other.states)
 
 
 # ── generators that nobody looks at ──────────────────────────────────────────────────────────────────────────────

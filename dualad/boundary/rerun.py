@@ -27,10 +27,12 @@ import numpy as np
 import optree
 
 from ..base.tree import NAMESPACE
+from ..core.above import ABOVE
 from ..core.tracer import Tracer
 from ..errors import InPlaceError
 from ..memory.buffer import Buffer
 from ..memory.memory import record, replace_box, unshared
+from .randomness import States
 
 __all__ = ["Rerun"]
 
@@ -84,7 +86,7 @@ class Rerun:
     Where ``select`` has made the function, it says which arguments it fills in.
     """
 
-    __slots__ = ("_f", "_fill", "_given", "_leaves", "_tensors", "_tree", "arrays")
+    __slots__ = ("_f", "_fill", "_given", "_leaves", "_tensors", "_tree", "arrays", "states")
 
     def __init__(self, f: Callable, args: Any, kwargs: dict, largest: float = _SMALL) -> None:
         #: arrays that a buffer could stand for
@@ -95,6 +97,10 @@ class Rerun:
         for x in self._given:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
                 self.arrays[id(x)] = _Kept(x, largest)
+        #: of generators of random numbers, whose draws are seen
+        self.states = States(self._given)
+        if self.states.generators:
+            self._given = [ABOVE.seeing(x) for x in self._given]
         #: tensors, each with the level that it has
         self._tensors = [(x, x.level) for x in self._given if isinstance(x, Tracer)]
         self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._given] if self.arrays else self._given
@@ -107,17 +113,26 @@ class Rerun:
     def rewind(self) -> bool:
         """Put all arguments back as they were; say whether that could be done."""
         self.restore()
+        self.states.restore()
         tensors = [x for x, _ in self._tensors]
         done = all([_rewind(x) for x in tensors])
         for x in tensors if done else ():
             x.level.objects = False  # entries of the abandoned run are no reason to refuse anything in the next
         return done
 
+    def first(self) -> tuple[Callable, tuple, dict]:
+        """Return the function and its arguments, as they are."""
+        return self._filled(self._given)
+
     def call(self) -> tuple[Callable, tuple, dict]:
         """Return the function and its arguments, with buffers in place of the plain arrays."""
+        self.states.restore()
         buffers = {key: kept.buffer() for key, kept in self.arrays.items()}
         leaves = [buffers[id(x)] if id(x) in buffers else _box(x) if buffers and isinstance(x, Tracer) else x
                   for x in self._leaves]  # fmt: skip
+        return self._filled(leaves)
+
+    def _filled(self, leaves: list) -> tuple[Callable, tuple, dict]:
         args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
 

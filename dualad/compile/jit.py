@@ -24,6 +24,7 @@ from ..base.signatures import Args
 from ..base.terminal import Timed
 from ..base.tree import flatten, is_array, orders_of_keys
 from ..batched import Batched
+from ..boundary.randomness import States
 from ..boundary.transformed import importable_name
 from ..control.control_ops import holds_staged
 from ..core.contexts import active, in_use, silently
@@ -39,6 +40,7 @@ from ..program.ir import Program, map_atoms, mentions, stays
 from ..program.variable import Variable
 from ..surface.leaves import as_primal
 from .call import call
+from .draws import DrawnInside, places
 from .first_call import CHECKED
 from .lowered import Lowered, explain_report
 from .native.engine import engine
@@ -191,13 +193,17 @@ class Jitted(HasFront):
                 continue
             if not spec.traced.decisions:
                 return spec, None
-            prints = mentions(spec.traced.program, stays)
+            prints, states = mentions(spec.traced.program, stays), States(given.leaves)
             try:
-                out = silently(spec.run, given.arrays) if prints else spec.run(given.arrays)
+                inputs = spec.inputs(given)
+                out = silently(spec.run, inputs) if prints else spec.run(inputs)
+                if spec.agrees(out):
+                    if prints:
+                        states.restore()
+                    return spec, None if prints else out
             except Exception:  # not the path of this call, or an error that its own path will raise
-                continue
-            if spec.agrees(out):
-                return spec, None if prints else out
+                pass
+            states.restore()
         return None, None
 
     # ── a call that the quick entries do not know ────────────────────────────────────────────────────────────────
@@ -210,7 +216,9 @@ class Jitted(HasFront):
         # Inside another program its equations are written down; a path that depends on values is taken as it is.
         if tracers and (self.specialise or any([holds_staged(x) for x in tracers])):
             return self.f(*args, **kwargs)
-        if key in self._uncompiled:
+        # A generator whose draws are noted is the argument of a function around this one.
+        inside = any([getattr(given.leaves[i], "note", None) is not None for i in places(given.leaves)])
+        if inside or key in self._uncompiled:
             return self.f(*args, **kwargs)
         spec, out = self._find(key, given)
         if spec is not None:
@@ -224,6 +232,9 @@ class Jitted(HasFront):
                         raise
                     self._leave_uncompiled(key, _disagreement(error))
                 spec = None  # vmap can run the lanes in groups that agree
+            except DrawnInside as inside:
+                self._leave_uncompiled(key, _drawn_inside(inside))
+                spec = None
             if spec is not None and key not in self._uncompiled:
                 return self._run(spec, None, given, tracers, args, kwargs)
         return self.f(*args, **kwargs)
@@ -234,20 +245,28 @@ class Jitted(HasFront):
         """Run a specialisation, unless ``out`` is what it gives, and let its next calls enter it at once."""
         if not self._waits and not spec.program.is_ready():
             return self.f(*args, **kwargs)
-        traced, arrays = spec.traced, given.arrays
+        traced, states = spec.traced, States(given.leaves)
+        if tracers and traced.written:
+            return self.f(*args, **kwargs)
+        arrays = given.arrays if out is not None else spec.inputs(given)
+        if traced.draws:  # where lanes draw different numbers
+            tracers = [x for x in arrays if isinstance(x, Tracer)]
         if tracers or traced.captured:  # one operator of the transform
-            if tracers and traced.written:
-                return self.f(*args, **kwargs)
             arrays = [x.numpy_number() if isinstance(x, Tracer) else x for x in arrays]
             values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
             out = bind(call, values, {"program": spec.program, "linear": 0})
         else:
             if out is None:
                 if traced.written and self._is_written_by_numpy(traced, given.given):
+                    states.restore()
                     return self.f(*args, **kwargs)
                 out = spec.run(arrays)
             if traced.unsure:
-                spec.check(out)
+                try:
+                    spec.check(out)
+                except NanFound:
+                    states.restore()
+                    raise
         result = self._finish(spec, out, given.given)
         if not spec.has_entry and not tracers:
             spec.has_entry = True
@@ -301,7 +320,8 @@ class Jitted(HasFront):
             leaves[i] = x
         named = kwargs if len(kwargs) < 2 or self._sees_order else dict(sorted(kwargs.items()))
         avals = tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)])
-        key = (tree, avals, _convention.get(), orders_of_keys((args, named)))
+        ids = [id(leaves[i]) for i in places(leaves)]  # which of them are one
+        key = (tree, avals, _convention.get(), orders_of_keys((args, named)), *map(ids.index, ids))
         return Arguments(leaves, tree, flags, [x for x, m in zip(given, flags, strict=True) if m]), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
@@ -367,7 +387,13 @@ class Jitted(HasFront):
 
     def _add_entry(self, spec: Specialisation, args: tuple, kwargs: dict) -> None:
         traced = spec.traced
-        if traced.written or traced.captured or traced.decisions or any([r is not None for r in traced.returned]):
+        if (
+            traced.written
+            or traced.captured
+            or traced.decisions
+            or traced.draws
+            or any([r is not None for r in traced.returned])
+        ):
             return
         if traced.strides is not None:
             return
@@ -425,6 +451,14 @@ def _paths_taken(specs: Sequence[Specialisation]) -> str:
     return (
         f"it has taken more than {_PATHS} paths through its branches, each of which specialise=True compiles by itself;"
         f" {_TOGETHER} compile to one, in place of\n  {chr(10).join(lines)}"
+    )
+
+
+def _drawn_inside(error: BaseException) -> str:
+    line = users_line_of(error)
+    return (
+        f"it draws random numbers at {line.filename}:{line.lineno} ({line.line}) in the body of a loop, a branch or a"
+        " checkpoint; draw them before it, with an axis for the steps: rng.normal(size=(n, k))"
     )
 
 

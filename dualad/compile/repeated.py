@@ -19,7 +19,7 @@ from ..tensors.staged import Staged, StagedLevel
 from .simplify import hashable, structure
 from .validate import has_effect
 
-__all__ = ["Again", "Record", "first_difference", "same_bytes"]
+__all__ = ["Again", "Record", "content_key", "first_difference", "same_bytes"]
 
 #: bytes of arrays that are compared at a time
 _BLOCK = 1 << 18
@@ -49,7 +49,7 @@ class _Content:
         return hash(self.array.shape)
 
 
-def _content(x: Any) -> Any:
+def content_key(x: Any) -> Any:
     """The key of a constant or a parameter that is data; functions are new objects each time."""
     if isinstance(x, (np.ndarray, np.generic)):
         return _Content(x)
@@ -60,7 +60,7 @@ def _content(x: Any) -> Any:
 class _Correspondence:
     """Which variables of one program are those of another; constants and parameters are compared by their ``leaf``."""
 
-    def __init__(self, leaf: Callable[[Any], Any] = _content) -> None:
+    def __init__(self, leaf: Callable[[Any], Any] = content_key) -> None:
         self.same: dict[Variable, Variable] = {}
         self.leaf = leaf
 
@@ -217,7 +217,7 @@ class Again(list):
     def _leaf(self, x: Any) -> Any:
         """The key of a constant of a linear program: of a tensor of this level, the variable of the first trace."""
         if type(x) is not Staged:
-            return _content(x)
+            return content_key(x)
         if x.level is self.level:
             return self.found.same.get(x.variable, x.variable)
         return x.variable if x.level is self.first.level else id(x)

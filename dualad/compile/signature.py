@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from ..boundary.randomness import is_generator
 from ..core.aval import aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError
@@ -90,6 +91,8 @@ def leaf_key(x: Any, is_input: bool) -> Any:
         return aval.shape, aval.dtype.str, x.is_python_number()
     if isinstance(x, (Static, str)) or x is None:
         return x
+    if is_generator(x):  # what it draws is an input, in what state it ever is
+        return "generator", hasattr(x, "get_state")
     try:
         hash(x)
     except TypeError:

@@ -15,7 +15,7 @@ from ..program.ir import Program, distinct_calls, programs_in
 from .call import CallProgram
 from .captures import Captures
 from .signature import has_nan
-from .tracing import Traced
+from .tracing import Arguments, Traced
 
 __all__ = ["NanFound", "Specialisation"]
 
@@ -30,11 +30,15 @@ class Specialisation:
         self.program = CallProgram(traced.program, most)
         self.results = len(traced.returned)
         hidden = {id(a) for a in traced.hidden}
-        derived = any(
+        derived = bool(traced.draws) or any(
             [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
         )
         self.captures = Captures(reach, traced.hidden, derived)
         self.retraced, self.has_entry = 0, False
+
+    def inputs(self, given: Arguments) -> list:
+        """Return the arrays of a call, and what it draws."""
+        return [*given.arrays, *[draw.again(given.leaves) for draw in self.traced.draws]]
 
     def run(self, arrays: Sequence) -> tuple:
         """Run it on plain arrays."""

@@ -21,11 +21,11 @@ from ..base.frames import is_users, user_level, user_line
 from ..base.tree import static_leaves
 from ..boundary import boundary
 from ..boundary.boundary import run
-from ..boundary.randomness import Watched
+from ..boundary.randomness import Watched, runs
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.contexts import TakenApart, active, apart, compiling, walking_back
+from ..core.contexts import TakenApart, active, apart, compiling, walking_back, writing
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, ConversionError, DualadError, InPlaceError, NotRepeatableError
@@ -38,6 +38,7 @@ from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
+from .draws import Draw, DrawnInside, Note, check_draws, copied
 from .repeated import Again, Record, first_difference, same_bytes
 from .whole_numbers import WholeNumbers
 
@@ -95,8 +96,8 @@ def strides_of(arrays: Sequence) -> tuple:
 class Traced(NamedTuple):
     """A function written down.
 
-    ``program`` takes the arguments' arrays, then the ``hidden`` arrays, then the ``captured`` tensors of outer
-    transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
+    ``program`` takes the arguments' arrays, then the ``draws``, the ``hidden`` arrays, and the ``captured`` tensors of
+    outer transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
     it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. ``strides`` are the
     arguments' (``strides_of``), if what is a view and what a copy depends on them. ``check(*arrays)``
@@ -109,6 +110,7 @@ class Traced(NamedTuple):
     written: list[int]
     returned: list[int | None]
     decisions: list[Decision]
+    draws: list[Draw]
     tree: optree.PyTreeSpec
     unsure: bool
     strides: tuple | None
@@ -122,7 +124,7 @@ class Traced(NamedTuple):
 class _JitLevel(StagedLevel):
     """The level of a program for ``jit``."""
 
-    __slots__ = ("again", "decisions", "held", "recorded", "values", "whole")
+    __slots__ = ("again", "decisions", "draws", "held", "recorded", "values", "whole")
 
     def __init__(self, values: Sequence | None, first: Record | None = None) -> None:
         super().__init__("jit", owning=True)
@@ -132,11 +134,21 @@ class _JitLevel(StagedLevel):
         if self.again is not None:
             self.steps = self.again
         #: the arguments, where the program is written along them
-        self.values = values
+        self.values = None if values is None else [*values]
         self.decisions: list[Decision] = []
+        self.draws: list[Draw] = []
         #: id of an array -> (the array, its content when it was met, the variable that stands for it)
         self.held: dict[int, tuple[np.ndarray, np.ndarray, Variable]] = {}
         self.whole = WholeNumbers()
+
+    def drawn(self, leaf: int, name: str, args: tuple, kwargs: dict, value: Any) -> Any:
+        """Let a draw be an input."""
+        if writing.get() is not self:
+            raise DrawnInside
+        self.draws.append(Draw.of(leaf, name, args, kwargs, value))
+        if self.values is not None:
+            self.values.append(value)
+        return self.new_input(aval_of(value))
 
     def promote(self, op: Any, atoms: Any, params: dict, out: Variable) -> tuple:
         promoted = super().promote(op, atoms, params, out)
@@ -208,7 +220,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     if more and not (touched or along or active()):
         second = write_down(f, given, along, traced.record)
         # A difference may be in what nothing reads; and what alternates is the same the third time.
-        more = 0 if second.is_same and (second.tree, second.written) == (traced.tree, traced.written) else 2
+        more = 0 if second.is_same and _found(second) == _found(traced) else 2
     for _ in range(more):
         middle, lines = Snapshot.of(roots) if touched else None, _Lines()
         if middle is None:
@@ -264,7 +276,7 @@ def write_down(f: Callable, given: Arguments, along: bool, first: Record | None 
 def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None) -> Traced:
     # Residual hooks are for programs that are kept, not for those that are compiled.
     noted: set[str] = set()
-    token, told = packing.set(None), compiling.set(noted)
+    token, told, around = packing.set(None), compiling.set(noted), runs.set(())
     level = _JitLevel(given.arrays if along else None, first)
     walking = walking_back.set((level.recorded if level.again is None else level.again).walk)
     try:
@@ -278,6 +290,7 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
             program, captured = closure_convert(program)
     finally:
         walking_back.reset(walking)
+        runs.reset(around)
         compiling.reset(told)
         packing.reset(token)
     return Traced(
@@ -287,6 +300,7 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
         written,
         returned,
         level.decisions,
+        level.draws,
         tree,
         "numbers" in noted,
         strides_of(given.given) if "order" in noted else None,
@@ -310,13 +324,17 @@ def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     level.lay_out({v: s for v, s in zip(first, strides_of(given.given), strict=True) if s is not None})
     rest = iter(boxes)
     leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]
+    noting = copied(given.leaves, leaves, lambda i: Note(level, i))
     for i, x in enumerate(leaves):
         if type(x) is Staged:
             x._origin = (given.tree, i, True)
             if type(given.leaves[i]) is np.ndarray:
                 as_array(x)
     args, kwargs = optree.tree_unflatten(given.tree, leaves)
-    out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", given.leaves, statics=True)
+    out = run(f, args, kwargs)
+    if noting:
+        check_draws(given.leaves, level.draws, noting)
+    out_leaves, out_tree = output_leaves(out, "jit", given.leaves, statics=True)
     returned = []
     for x in out_leaves:
         same = [i for i, box in enumerate(boxes) if x is box]
@@ -394,9 +412,13 @@ def _seen(t: Traced) -> Program:
     return Program(t.program.inputs[:own], steps, outputs)
 
 
+def _found(t: Traced) -> tuple:
+    return t.tree, t.written, [d.key for d in t.draws]
+
+
 def _difference(a: Traced, b: Traced) -> int | None:
     """Return the first equation in which two programs differ, their number if the results do, None if nothing does."""
-    if a.tree != b.tree or a.written != b.written:
+    if _found(a) != _found(b):
         return min(len(a.program.steps), len(b.program.steps))
     return first_difference(_seen(a), _seen(b))
 
@@ -432,7 +454,8 @@ def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | No
         f"jit: `{getattr(f, '__name__', 'the function')}` computed something else when it was traced again.{where}",
         "a compiled function is traced once and then run without Python: random numbers, the time, or a counter that it"
         " reads would stay what they were at the first call",
-        "make what changes an argument: draw the random numbers outside and pass them in",
+        "make what changes an argument: f(x, rng) draws from a generator that is one; or draw outside, and pass the"
+        " numbers",
     )
 
 

@@ -41,6 +41,8 @@ class _Above:
     mirrored: Callable[[BaseException, list], str | None]
     #: a generator of random numbers whose draws are seen, in place of one of NumPy's
     seeing: Callable[[Any], Any]
+    #: a copy of a generator, of whose draws a function is told, which returns what stands for them
+    noting: Callable[[Any, Callable | None, dict], Any]
     #: how an argument becomes a setting instead of a tensor, by the name of the transform that has settings
     settings: dict[str, str]
     #: make a linear map SciPy's ``LinearOperator``

@@ -67,8 +67,8 @@ def _impl(*values, text, tree, lead):
         return level.record(print_op, values, {"text": text, "tree": tree, "lead": lead})
     arrays = [np.asarray(v) for v in values]
     for lane in np.ndindex(lead):
-        args, kwargs = optree.tree_unflatten(tree, [a[lane] for a in arrays])
-        builtins.print(_Formatter().vformat(text, args, kwargs))
+        filled: Any = optree.tree_unflatten(tree, [a[lane] for a in arrays])
+        builtins.print(_Formatter().vformat(text, *filled))
     return np.False_
 
 

@@ -9,6 +9,7 @@ Not for: distributions as functions (``dualad.scipy.stats``).
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import itertools
@@ -19,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from ..base.tree import is_array
 from ..batched import Batched
 from ..boundary.randomness import DIFFERENT, runs
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..memory.buffer import Buffer
 
-__all__ = ["Generator", "RandomState", "default_rng", "seed", "seeing"]
+__all__ = ["Generator", "RandomState", "default_rng", "noting", "seed", "seeing"]
 
 #: distribution -> how many parameters stand before its size
 _BEFORE_SIZE = {
@@ -170,7 +172,7 @@ def _with_axes(plain: Callable, name: str, lead: tuple[int, ...], args: tuple, k
             "its result is no array, and can't differ between lanes",
             "use permutation(n) and an index, or integers(256, size=n) in place of bytes(n)",
         )
-    out = np.stack([np.asarray(d) for d in draws])
+    out = np.stack(draws)
     return np.reshape(out[: math.prod(lead)], (*lead, *out.shape[1:]))
 
 
@@ -192,9 +194,30 @@ def _seeing(name: str, plain: Callable, bits: Callable) -> Callable:
 
     @functools.wraps(plain)
     def method(self, *args, **kwargs):
-        return _draw(self, bits(self), functools.partial(plain, self), name, args, kwargs)
+        if self.note is not None:
+            draw = functools.partial(_noted, self, name, plain)
+        else:
+            draw = functools.partial(plain, getattr(self, "source", self))
+        return _draw(self, bits(self), draw, name, args, kwargs)
 
     return method
+
+
+def _noted(self: Any, name: str, plain: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Draw, and return what stands for the draw in the program that is being written."""
+    note, self.note = self.note, None  # NumPy's own method may call another one
+    try:
+        value = plain(self, *args, **kwargs)
+    finally:
+        self.note = note
+    if not is_array(value) or kwargs.get("out") is not None:
+        raise UnsupportedError(
+            f"{name}() of a generator that is an argument of a compiled function gave no new array.",
+            "each call of the compiled function draws beforehand, and what it draws is a value of the program",
+            "use rng.permutation(x) in place of rng.shuffle(x), integers(256, size=n) in place of bytes(n), and"
+            " buffer[...] = rng.normal(size=n) in place of out=buffer",
+        )
+    return note(name, args, kwargs, value)
 
 
 _NAMES = (*_BEFORE_SIZE, *_OTHERS)
@@ -216,8 +239,17 @@ class Generator(np.random.Generator):
     True
     """
 
+    #: where a program is written: ``note(name, args, kwargs, value)`` returns what stands for a draw
+    note: Callable | None = None
+
     def spawn(self, n_children: int) -> list:
         """As NumPy's: new generators, whose draws are seen too."""
+        if self.note is not None:
+            raise UnsupportedError(
+                "spawn() of a generator that is an argument of a compiled function.",
+                "what its children draw would be drawn while the function is traced, and stay the same",
+                "spawn outside, and pass the children",
+            )
         children = [Generator(child.bit_generator) for child in super().spawn(n_children)]
         for run in [run for run in runs.get() if id(self.bit_generator) in run.seeded]:
             run.seeded.update({id(child.bit_generator): child.bit_generator for child in children})
@@ -238,6 +270,8 @@ class RandomState(np.random.RandomState):
     >>> bool(0 <= rng.rand() < 1)
     True
     """
+
+    note: Callable | None = None
 
     def __init__(self, seed: Any = None) -> None:
         super().__init__(seed := _unwrapped(seed))
@@ -282,8 +316,24 @@ def seeing(x: Any) -> Any:
     if type(x) is np.random.Generator:
         return Generator(x.bit_generator)
     if type(x) is np.random.RandomState:
-        return RandomState(x._bit_generator)
+        made: Any = RandomState(x._bit_generator)
+        made.source = x  # which keeps the second of each two normal numbers
+        return made
     return x
+
+
+def noting(x: Any, note: Callable | None, copies: dict) -> Any:
+    """Return a copy of a generator, of whose draws ``note(name, args, kwargs, value)`` is told.
+
+    ``copies`` are those of bit generators that have been made, which several generators may share.
+    """
+    if isinstance(x, np.random.Generator):
+        made: Any = Generator(copy.deepcopy(x.bit_generator, copies))
+    else:
+        made = RandomState(copy.deepcopy(x._bit_generator, copies))
+        made.set_state(x.get_state(legacy=False))
+    made.note = note
+    return made
 
 
 @functools.cache

@@ -279,8 +279,8 @@ def live_steps(steps: Sequence[S], outputs: Sequence[Any], effects: bool = True)
     live: list[S] = []
     for step in reversed(steps):
         op, args, params, outs = step
-        read = (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs))
-        if read or (effects and stays(op, params)):
+        is_read = (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs))
+        if is_read or (effects and stays(op, params)):
             live.append(step)
             needed.update([a for a in args if type(a) is Variable])
     live.reverse()

@@ -20,6 +20,7 @@ from ..base.arguments import replace_at
 from ..base.signatures import Args, Out
 from ..base.tree import tree_map
 from ..boundary.boundary import run, running
+from ..boundary.randomness import States
 from ..boundary.transformed import Transformed, transform
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_inexact
@@ -429,6 +430,7 @@ def checkpoint(
         places = {id(t): i for i, t in enumerate(tensors, len(arrays))}
         again, later = False, with_values(f, attributes=False, fixed=True)
         before = _noted(later, known)
+        states = States([*template.statics, *[args[i] for i in static]])
 
         def function(*values):
             if again and before is not None and not before.holds():
@@ -437,9 +439,15 @@ def checkpoint(
             g = with_values(g, put, attributes=False) if tensors else g
             given, keywords = template.fill(replace_at(leaves, moving, values[: len(arrays)]))
             given = [args[i] if i in static else a for i, a in enumerate(given)]
-            return flat_output(
-                _run_again(g, given, keywords) if again else g(*given, **keywords), f"checkpoint of `{name}`", trees
-            )
+            where = f"checkpoint of `{name}`"
+            if not again:
+                return flat_output(g(*given, **keywords), where, trees)
+            moved = States(states.generators)
+            states.restore()  # the second run draws what the first one drew
+            try:
+                return flat_output(_run_again(g, given, keywords), where, trees)
+            finally:
+                moved.restore()
 
         out = ABOVE.recomputed(function, [*arrays, *tensors], name) if policy is None else None
         if out is None:

@@ -266,3 +266,109 @@ def test_prints_see_what_is_captured_and_which_path_is_taken(backend, capsys) ->
 def test_explain_says_what_keeps_a_print_from_machine_code(native_backend) -> None:
     text = da.jit(scanned).explain(2.0)
     assert "debug_print" in text and "it runs Python code" in text and "test_structure.py" in text
+
+
+# ── generators of random numbers as arguments ────────────────────────────────────────────────────────────────────
+
+
+def drawn(x, rng):
+    return np.sum(x * rng.normal(size=3)) + rng.uniform() * x[0] * rng.normal(x[1], 2.0)
+
+
+def shuffled(x, rng):
+    y = x * 1.0
+    rng.shuffle(y)
+    return np.sum(y * np.arange(3)) + rng.permutation(np.arange(4.0))[0] + rng.integers(5) + x[rng.integers(3)]
+
+
+def scan_drawn(x, rng):
+    return da.scan(lambda c, a: (c + a * rng.normal(), None), 0.0, x)[0]
+
+
+def cond_drawn(x, rng):
+    return da.cond(x[0] > 0, lambda v: v * rng.normal(), lambda v: v * rng.uniform(size=2)[0], x[0])
+
+
+def rerun(x, rng):  # with traced values in an array of its own: lifted after a refusal
+    out = np.zeros(2)
+    out[0] = np.sum(x * rng.normal(size=3))
+    out[1] = rng.normal()
+    return out[0] * out[1]
+
+
+def checkpointed(x, rng):
+    return da.checkpoint(drawn)(x, rng)
+
+
+DRAWS = {
+    "jit": lambda f: da.jit(f),
+    "grad": lambda f: da.grad(f),
+    "value_and_grad": lambda f: da.value_and_grad(f),
+    "jit of value_and_grad": lambda f: da.jit(da.value_and_grad(f)),
+    "grad of jit": lambda f: da.grad(da.jit(f)),
+    "jit of jit": lambda f: da.jit(lambda x, rng: da.jit(f)(x, rng)),
+    "vmap of jit": lambda f: lambda x, r: da.vmap(da.jit(f), in_axes=(0, None), randomness="same")(x[None], r),
+}
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, da.numpy.random.default_rng])
+@pytest.mark.parametrize("f", [drawn, shuffled, scan_drawn, cond_drawn, rerun, checkpointed])
+def test_each_call_draws_from_the_callers_generator(backend, f, make) -> None:
+    if backend == "loops" or (make is np.random.RandomState and f is shuffled):
+        return  # `integers` is `randint` there
+    state = lambda r: repr(r.get_state(legacy=False) if hasattr(r, "get_state") else r.bit_generator.state)
+    for way, of in DRAWS.items():
+        rng, plain, slopes = make(0), make(0), make(0)
+        g = of(f)
+        for k in range(3):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PerformanceNote)
+                out = g((k + 1) * X, rng)
+            value = f((k + 1) * X, plain)
+            assert state(rng) == state(plain), way
+            slope = da.grad(f)((k + 1) * X, slopes)  # checked by differences below
+            wanted = {"grad": slope, "grad of jit": slope, "vmap of jit": [value]}.get(way, value)
+            for found, right in zip(out, (value, slope), strict=True) if "value" in way else [(out, wanted)]:
+                assert np.allclose(found, right, rtol=1e-13, atol=0), way
+    step = [(f(X + 1e-6 * e, make(3)) - f(X - 1e-6 * e, make(3))) / 2e-6 for e in np.eye(3)]
+    assert np.allclose(da.grad(f)(X, make(3)), step, rtol=1e-7, atol=1e-8)
+
+
+def test_draws_of_lanes_and_paths(backend) -> None:
+    rows = np.stack([X, 2 * X])
+    lanes = lambda f: da.vmap(f, in_axes=(0, None), randomness="different")
+    for f in (drawn, da.grad(drawn), lambda x, rng: np.sum(rng.permutation(3) * x)):
+        rngs = [np.random.default_rng(1) for _ in range(3)]
+        ways = [lanes(f), lanes(da.jit(f)), da.jit(lanes(f))]
+        for _ in range(2):
+            one, *others = [way(rows, rng) for way, rng in zip(ways, rngs, strict=True)]
+            assert all(np.allclose(one, other, rtol=1e-14) for other in others)
+        assert rngs[0].normal() == rngs[1].normal() == rngs[2].normal()
+    with pytest.raises(da.errors.UnsupportedError, match="randomness='different'"):
+        da.jit(da.vmap(drawn, in_axes=(0, None)))(rows, np.random.default_rng(0))
+
+    def path(x, rng):
+        return x * rng.normal() if rng.random() < 0.5 else x * rng.uniform() + rng.normal()
+
+    fast, rng, plain = da.jit(path, specialise=True), np.random.default_rng(0), np.random.default_rng(0)
+    assert [fast(2.0, rng) for _ in range(8)] == [path(2.0, plain) for _ in range(8)]
+    both = da.jit(lambda x, a, b: x * a.normal() + b.normal())
+    rng, plain = np.random.default_rng(0), np.random.default_rng(0)
+    assert both(2.0, rng, rng) == 2.0 * plain.normal() + plain.normal()
+    assert both(2.0, rng, np.random.default_rng(5)) == 2.0 * plain.normal() + np.random.default_rng(5).normal()
+
+
+@pytest.mark.parametrize(
+    ("draw", "error"),
+    [
+        (lambda rng: rng.standard_normal(out=np.zeros(3)), da.errors.UnsupportedError),
+        (lambda rng: rng.shuffle([1.0, 2.0]), da.errors.UnsupportedError),
+        (lambda rng: rng.spawn(1)[0].normal(), da.errors.UnsupportedError),
+        (lambda rng: np.random.Generator(rng.bit_generator).normal(), NotRepeatableError),
+    ],
+)
+def test_draws_that_would_stay_the_same_are_refused(draw, error) -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(error):
+        da.jit(lambda x, rng: (draw(rng), x)[1])(1.0, rng)
+    assert rng.normal() == np.random.default_rng(0).normal()
