@@ -26,8 +26,8 @@ __all__ = ["Block", "Value", "as_scalar", "identifier"]
 
 # NumPy's loops over stacks let other threads run, and what they make of a matrix does not depend on the others.
 
-#: matrices of a stack, and of the part of it that a thread takes at a time
-_LEAST, _STEP = 64, 16
+#: matrices of a stack, and of the part of it that a thread takes at a time; entries of such a part of small matrices
+_LEAST, _STEP, _ENTRIES = 64, 16, 2048
 
 
 def is_shared(op: Any, args: Sequence[Aval], outs: Sequence[Aval]) -> bool:
@@ -42,15 +42,16 @@ def in_shares(impl: Callable, outs: Sequence[Aval]) -> Callable:
     """Return a function that calls ``impl`` for parts of a stack; what it returns is memory of its own."""
 
     def call(x: Any, **params: Any) -> Any:
+        step = max(_STEP, _ENTRIES // max(1, math.prod(x.shape[1:])))
         made = [np.empty(v.shape, v.dtype) for v in outs]
 
         def part(low: int, high: int) -> None:
-            for first in range(low, high, _STEP):
-                found = impl(x[first : first + _STEP], **params)
+            for first in range(low, high, step):
+                found = impl(x[first : first + step], **params)
                 for whole, some in zip(made, found if isinstance(found, tuple) else (found,), strict=True):
-                    whole[first : first + _STEP] = some
+                    whole[first : first + step] = some
 
-        shared_out(part, len(x), _STEP)
+        shared_out(part, len(x), step)
         return tuple(made) if len(made) > 1 else made[0]
 
     return call

@@ -18,6 +18,7 @@ SYMMETRIC = MATRICES + MATRICES.transpose(0, 2, 1) + 9 * np.eye(4)
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch, numpy_backend: None):
     monkeypatch.setattr(source_block, "_STEP", 3)
+    monkeypatch.setattr(source_block, "_ENTRIES", 0)
     before = da.threads()
     yield
     da.threads(before)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .flow import Function, functions_of, globals_of, size_of
+from .foreign import CALLED
 from .ranges import Facts, Given, Sum, number
 from .words import TAME, Words
 
@@ -426,8 +427,27 @@ class _Analysis(Words):
                     x = a.split(" ")[-1]
                     given.append(self.place(x) if kind == "ptr" else self.value(x))
                 yield name, _Site(self, given, self.holding(block))
+            elif name in CALLED:
+                self._foreign(name, [a.split(" ")[-1] for a in arguments])
             elif "ptr" in kinds and name not in _HARMLESS and name not in _BLOCKS:
                 raise self.fail(f"{name} is given an address")
+
+    def _foreign(self, name: str, arguments: Sequence[str]) -> None:
+        """Check a call of a function of others, whose operands are as long as its lengths and strides say."""
+        table, *numbers = [self.place(a) for a in arguments[:3]]
+        if any([x.memory not in self.constants.values() or x.offset != number(0) for x in numbers]):
+            raise self.fail(f"{name} is given lengths that are not known")
+        sizes = CALLED[name].sizes(*[x.memory.numbers for x in numbers])
+        operands = [(table.memory.slots or {}).get(8 * i) for i in range(len(sizes or ()))]
+        if sizes is None or arguments[3] != "null" or table.memory not in self._tables or table.offset != number(0):
+            raise self.fail(f"{name} is called in another way than it is known")
+        for place, size in zip(operands, sizes, strict=True):
+            if place is None or place.memory.held or place.memory.slots is not None or place.offset.terms:
+                raise self.fail(f"{name} is given an address that is not followed")
+            if place.offset.plain < 0 or place.offset.plain + size > place.memory.size:
+                raise self.fail(f"{name} goes {size} bytes into memory of {place.memory.size}")
+        if len(table.memory.slots or ()) != len(sizes):
+            raise self.fail(f"{name} is given {len(table.memory.slots or ())} operands")
 
     def address(self, name: str) -> Sum:
         found = self.unknown(tame=True)  # no machine has 2**53 bytes

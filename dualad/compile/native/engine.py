@@ -31,6 +31,7 @@ from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import PYTHON, WIDTH, Code, Lanes
+from .foreign import CALLED, address_of
 from .lanes import may_misread
 from .maths import FAR, FUNCTIONS, arity
 from .store import Store, name_of
@@ -249,6 +250,8 @@ class Engine:
         for halved in (False, True):
             self._mathematics([n for n in missing if n.endswith(_OF_HALVES) == halved])
         for name in names:
+            if name in CALLED and (address := address_of(name)):
+                self._known[name] = address
             if name.startswith("lib_") and name not in self._known:
                 self._known[name] = _address(getattr(self._library, name[4:]))
         found = {n: objects.get(n) or self._known.get(n) for n in names}

@@ -99,7 +99,7 @@ def _weigh(steps: Sequence[Step]) -> int:
         if op.kind == "native":
             total += _NEST
         else:
-            total += weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
+            total += weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, params, outs)
     return total
 
 
@@ -112,7 +112,7 @@ def _turns(steps: Sequence[Step]) -> int:
         elif op.name == "switch":
             total += max([_turns(b.steps) for b in params["branches"]])
         elif not _is_loop(op):
-            total += weight(op, args, outs)
+            total += weight(op, args, params, outs)
     return total
 
 

@@ -21,6 +21,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from ...transforms.trace import trace
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
+from .factors import MOST, factors_of, products_of
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, DOUBLE, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
 from .positions import INDEXED, is_computed
@@ -34,8 +35,6 @@ __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
-#: products in a matrix product that is written out
-_PRODUCTS = 4096
 #: entries, and orders of derivatives, of functions that are written out in other operators
 _SPELLED, _ORDERS = 128, 4
 _RUNNING = ("cumprod", "cumsum", "recurrence")
@@ -89,13 +88,14 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
             return False
         return name == "cumsum" or params.get("axis") is not None
     if way is Way.PRODUCT:
-        floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
-        return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
+        if any([a.dtype != out.dtype or a.dtype.kind != "f" or not a.shape for a in avals]):
+            return False
+        return products_of(name, avals, params) <= MOST
     if way is Way.SPELLED:
         return out.dtype == DOUBLE and out.size <= _SPELLED and params["order"] <= _ORDERS
     if way is Way.ROWS:
         return has_rows(name, avals, params, out)
-    return way is Way.FACTOR and has_system(name, avals, out)
+    return way is Way.FACTOR and has_system(name, avals, params, out)
 
 
 def is_indexed(step: Step) -> bool:
@@ -105,7 +105,7 @@ def is_indexed(step: Step) -> bool:
     return computed or (op.name == "index" and aval_of_atom(args[0]).size > SMALL)
 
 
-def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
+def weight(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> int:
     """Return about how many instructions an equation becomes."""
     most = max([chunks(v.aval) for v in outs], default=1)
     if op.name in INDEXED and is_indexed(step := Step(op, args, {}, tuple(outs))):
@@ -114,7 +114,7 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
     if way is Way.TOTAL:
         return aval_of_atom(args[0]).size // (1 if op.name in (*_RUNNING, "argmax", "argmin") else 4) + 8 * most
     if way is Way.PRODUCT:
-        return 4 * most * aval_of_atom(args[0]).shape[-1]
+        return 4 * products_of(op.name, [aval_of_atom(a) for a in args], params) // width_of(outs[0].aval)
     if way is Way.SPELLED:
         return 80 * most
     if way is Way.ROWS:
@@ -205,7 +205,7 @@ class Registers:
         if way is Way.ENTRYWISE:
             return [self.elementwise(name, args, params, out)]
         if way is Way.PRODUCT:
-            return [self.product(args, out)]
+            return [self.product(name, args, params, out)]
         if way is Way.FACTOR:
             return solved(self, name, args, params, [v.aval for v in outs])
         if way is Way.SPELLED:
@@ -337,19 +337,22 @@ class Registers:
                 entries[p] = total
         return join_entries(self.code, out, entries)
 
-    def product(self, args: Sequence[Values], out: Aval) -> Values:
-        """Multiply matrices: for each entry the products are added in order, each without rounding in between."""
-        a, c = [places(x.aval) for x in args]
-        a = a[None, :] if a.ndim == 1 else a
-        c = c[:, None] if c.ndim == 1 else c
-        b = Lanes(self.code, out.dtype, width_of(out))
-        parts: list[str] = []
-        for k in range(a.shape[-1]):
-            left, right = np.broadcast_arrays(a[..., :, k, None], c[..., None, k, :])
-            pairs = zip(in_chunks(left, b.width), in_chunks(right, b.width), strict=True)
-            for i, (p, q) in enumerate(pairs):
-                x, y = take(self.code, args[0], p, b.width), take(self.code, args[1], q, b.width)
-                if k:
+    def product(self, name: str, args: list[Values], params: dict, out: Aval) -> Values:
+        """Multiply arrays: for each entry the products are added in order, each without rounding in between."""
+        where = factors_of(name, [x.aval for x in args], params)
+        b, strong = Lanes(self.code, out.dtype, width_of(out)), name == "einsum_strong"
+        if len(where) == 1 and where[0].shape[-1] == 1:
+            return gather(self.code, args, where[0], out)
+        parts: list[str] = [b.constant(0.0)] * chunks(out) if strong or len(where) == 1 else []
+        for k in range(where[0].shape[-1]):
+            rows = zip(*[in_chunks(places[:, k], b.width) for places in where], strict=True)
+            for i, row in enumerate(rows):
+                x, y, *_ = [*[take(self.code, a, p, b.width) for a, p in zip(args, row, strict=True)], ""]
+                if not y:
+                    parts[i] = b.add(parts[i], x)
+                elif strong:  # zeros of the second array are no part of the sum
+                    parts[i] = b.select(b.compare("oeq", y, 0.0), parts[i], b.fma(x, y, parts[i]))
+                elif k:
                     parts[i] = b.fma(x, y, parts[i])
                 else:
                     parts.append(b.mul(x, y))

@@ -17,6 +17,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, clamp
 from .operators import LONG
+from .reductions import SHORT
 from .values import at, load_lanes, store_lanes
 
 __all__ = ["Product", "as_sum", "is_product"]
@@ -53,6 +54,9 @@ def as_sum(step: Step, least: int, is_known: Callable[[Step], bool]) -> list[Ste
     whole = next((x for x in (*labels, result) if set(x) >= set("".join(labels))), "")
     sizes = {c: n for x, a in zip(labels, avals, strict=True) for c, n in zip(x, a.shape, strict=True)}
     plain = all([a.shape == tuple([sizes[c] for c in x]) for x, a in zip(labels, avals, strict=True)])
+    summed = [c for c in sizes if c not in result]
+    if not whole and 1 < math.prod([sizes[c] for c in summed]) <= SHORT:  # sums that are added up where they are read
+        whole = result + "".join(summed)
     if not whole or not plain or math.prod(sizes.values()) < least:
         return [step]
     steps: list[Step] = []

@@ -1,8 +1,8 @@
 """Small matrices in registers: linear systems, triangular ones, determinants, Cholesky's factor, in memory.
 
 The largest entry of a column is its pivot, as LAPACK chooses it. Where a pivot is zero, or a matrix is not definite,
-the function ends, and NumPy is asked instead: it raises what it raises. Not for: stacks of matrices (``stacks.py``),
-or decompositions whose signs and order are a choice (eigenvectors, QR).
+the function ends, and NumPy is asked instead: it raises what it raises. Also: which operators on one matrix are known,
+those of ``lapack.py`` and ``householder.py`` among them. Not for: stacks of matrices (``stacks.py``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from ...ops.determinant import LOSS, adjugate
 from ...program.ir import Program
 from ...transforms.trace import trace
 from .code import WIDTH, Lanes
+from .householder import has_reflections, reflected
 from .indices import copied
-from .operators import BOOL, DOUBLE, LONG
+from .lapack import SPECTRAL, decomposed, has_loop
+from .operators import BOOL, DOUBLE
 from .positions import OUT_OF_BOUNDS
+from .rowwise import Matrix
 from .values import Values, at, gather, parts_of, places, store_lanes
 
 __all__ = ["has_system", "solved", "weight_of_system"]
@@ -31,8 +34,12 @@ _MOST, _MOVED, _DIRECTIONS = 32, 16, 2
 _SURE = 1e-14
 
 
-def has_system(name: str, avals: Sequence[Aval], out: Aval) -> bool:
+def has_system(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
     """Whether an operator on a matrix is known here: one matrix of float64, and its right-hand sides."""
+    if name in SPECTRAL:
+        return has_loop(name, avals, params)
+    if name == "qr":
+        return has_reflections(avals[0])
     matrix = avals[0].shape
     if name == "cofactors" and (matrix[0] > _MOVED or len(avals) > min(1 + _DIRECTIONS, matrix[0])):
         return False
@@ -49,70 +56,8 @@ def weight_of_system(name: str, out: Aval) -> int:
     return (360 if name == "cofactors" else 120) + out.size // 4
 
 
-class _Rows:
-    """Rows of matrices side by side in memory, in vectors of eight lanes; what is behind their ends is never read."""
-
-    def __init__(self, lowering: Any, parts: Sequence[Values]) -> None:
-        self.code, self.lowering, self.n = lowering.code, lowering, parts[0].aval.shape[0]
-        counts = [x.aval.size // self.n for x in parts]
-        self.width = -(-sum(counts) // WIDTH) * WIDTH
-        self.b, self.vector, self.whole = [Lanes(self.code, d, w) for d, w in ((DOUBLE, 1), (DOUBLE, WIDTH), (LONG, 1))]
-        self.pointer = lowering.room(Aval((self.n * self.width + WIDTH,), DOUBLE))
-        pointers = [lowering.room(Aval((x.aval.size + WIDTH,), DOUBLE)) for x in parts]
-        for x, pointer in zip(parts, pointers, strict=True):
-            copied(self.code, x, pointer)
-        with self.code.each("0", self.n) as i:  # in order: the end of a row is written over the next one's beginning
-            first = 0
-            for pointer, count in zip(pointers, counts, strict=True):
-                for j in range(0, count, WIDTH):
-                    offset = self.whole.add(self.whole.mul(i, str(count)), str(j))
-                    store_lanes(
-                        self.vector, read(self.vector, at(self.code, pointer, DOUBLE, offset)), self.at(i, first + j)
-                    )
-                first += count
-
-    def taken(self, first: int, count: int, out: Aval) -> Values:
-        """Return columns, in memory of their own."""
-        pointer = self.lowering.room(Aval((self.n * count + WIDTH,), DOUBLE))
-        with self.code.each("0", self.n) as i:
-            for j in range(0, count, WIDTH):
-                offset = self.whole.add(self.whole.mul(i, str(count)), str(j))
-                store_lanes(self.vector, self.load(i, first + j), at(self.code, pointer, DOUBLE, offset))
-        return Values(out, pointer=pointer)
-
-    def at(self, i: str, j: str | int) -> str:
-        """Return the address of an entry."""
-        return at(self.code, self.pointer, DOUBLE, self.whole.add(self.whole.mul(i, str(self.width)), str(j)))
-
-    def __getitem__(self, place: tuple[str, str]) -> str:
-        return self.code.new(f"load double, ptr {self.at(*place)}, align 8")
-
-    def load(self, i: str, j: int) -> str:
-        """Return eight entries of a row."""
-        return read(self.vector, self.at(i, j))
-
-    def exchange(self, i: str, k: str) -> None:
-        """Exchange two rows."""
-        for j in range(0, self.width, WIDTH):
-            x, y = self.load(i, j), self.load(k, j)
-            store_lanes(self.vector, y, self.at(i, j))
-            store_lanes(self.vector, x, self.at(k, j))
-
-    def subtract(self, factor: str, k: str, i: str, first: int = 0) -> None:
-        """Subtract a multiple of row k from row i."""
-        minus = self.vector.splat(self.b.neg(factor))
-        for j in range(first, self.width, WIDTH):
-            store_lanes(self.vector, self.vector.fma(minus, self.load(k, j), self.load(i, j)), self.at(i, j))
-
-    def divide(self, i: str, pivot: str, first: int) -> None:
-        """Divide a row."""
-        for j in range(first, self.width, WIDTH):
-            store_lanes(self.vector, self.vector.div(self.load(i, j), self.vector.splat(pivot)), self.at(i, j))
-
-    def ask(self, condition: str) -> None:
-        """Ask NumPy where something holds."""
-        with self.code.when(condition):
-            self.code.effect(f"ret i32 {OUT_OF_BOUNDS}")
+class _System(Matrix):
+    """A matrix with right-hand sides."""
 
     def eliminate(self, pivots: str = "") -> None:
         """Make the first matrix an upper triangle, and write the pivots down, negative for an exchange of rows."""
@@ -147,13 +92,12 @@ class _Rows:
             self.divide(i, pivot, first)
 
 
-def read(b: Lanes, address: str) -> str:
-    """Return lanes of memory that changes."""
-    return b.code.new(f"load {b.type}, ptr {address}, align 8")
-
-
 def solved(lowering: Any, name: str, args: Sequence[Values], params: dict, outs: Sequence[Aval]) -> list[Values]:
     """Write an operator on a matrix; return its results."""
+    if name in SPECTRAL:
+        return decomposed(lowering, name, args[0], params, outs)
+    if name == "qr":
+        return reflected(lowering, args[0], outs)
     if name in ("det", "slogdet"):
         return _determinant(lowering, name, args[0], outs)
     if name == "cholesky":
@@ -166,7 +110,7 @@ def solved(lowering: Any, name: str, args: Sequence[Values], params: dict, outs:
     if name == "triangular_solve":
         return [_triangular(lowering, args, params["lower"], params["unit"], outs[0])]
     n, out = args[0].aval.shape[0], outs[0]
-    a = _Rows(lowering, [args[0], args[1] if len(args) > 1 else Values(out, constant=np.eye(n))])
+    a = _System(lowering, [args[0], args[1] if len(args) > 1 else Values(out, constant=np.eye(n))])
     a.eliminate()
     a.substitute()
     return [a.taken(n, out.size // n, out)]
@@ -176,7 +120,7 @@ def _determinant(lowering: Any, name: str, x: Values, outs: Sequence[Aval]) -> l
     """Write the determinant as NumPy has it: the exponential of its logarithm, with its sign."""
     row, number = Aval((x.aval.shape[0],), DOUBLE), Aval((), DOUBLE)
     pivots = Values(row, pointer=lowering.room(row))
-    _Rows(lowering, [x]).eliminate(pivots.pointer)
+    _System(lowering, [x]).eliminate(pivots.pointer)
     map_entries = lambda name, *args: lowering.elementwise(name, args, {}, args[0].aval)
     sign = lowering.reduction("prod", map_entries("sign", pivots), {"axis": (0,)}, number)
     log = lowering.reduction("sum", map_entries("log", map_entries("absolute", pivots)), {"axis": (0,)}, number)
@@ -186,7 +130,7 @@ def _determinant(lowering: Any, name: str, x: Values, outs: Sequence[Aval]) -> l
 def _cholesky(lowering: Any, x: Values, out: Aval) -> Values:
     """Write L of A = L Lᵀ: the rows of Lᵀ are those of an elimination without exchanges, by the roots of its pivots."""
     code, n, where = lowering.code, x.aval.shape[0], places(x.aval)
-    a = _Rows(lowering, [gather(code, [x], where.T, x.aval)])  # whose upper triangle alone is read
+    a = _System(lowering, [gather(code, [x], where.T, x.aval)])  # whose upper triangle alone is read
     diagonal = gather(code, [x], np.diagonal(where), Aval((n,), DOUBLE))
     before = lowering.room(diagonal.aval)
     copied(code, diagonal, before)
@@ -207,7 +151,7 @@ def _triangular(lowering: Any, args: Sequence[Values], lower: bool, unit: bool, 
     one = Values(Aval((), DOUBLE), constant=np.ones(()))
     triangle = gather(code, [x, one], np.where(np.eye(n, dtype=bool) & unit, x.aval.size, where), x.aval)
     turned = lambda v: gather(code, [v], places(v.aval)[order], v.aval)
-    a = _Rows(lowering, [triangle, turned(b)])
+    a = _System(lowering, [triangle, turned(b)])
     a.substitute()
     return turned(a.taken(n, out.size // n, out))
 

@@ -73,6 +73,7 @@ PROGRAMS: dict[str, tuple[Callable, tuple, bool]] = {
     "between": (lambda c, rows: da.scan(lambda c, x: (c + x, c * x), c, rows)[1][::-1] * 2,
                 (_BIG[:5], _R.normal(size=(40, 5))), False),
     "table": (lambda c: da.scan(lambda c, x: (c + x, c * x), c, np.arange(47.0) ** 2), (1.5,), False),
+    "eigenvectors": (lambda a: np.linalg.eigh(a)[1] * 2, (_X[:3, :3].copy(),), False),
     "stack": (lambda a, b: np.linalg.solve(a + 9 * np.eye(3), b) @ np.linalg.inv(a + 9 * np.eye(3)),
               _R.normal(size=(2, 40, 3, 3)), True),
     "cholesky": (
@@ -163,6 +164,14 @@ FAULTS: dict[str, tuple[str, str, str | Callable]] = {
     "an address is read from an array": (
         "registers", r"(%\w+)( = load )double(, ptr %\w+), align 8",
         r"\1q\2ptr\3\n  store i8 0, ptr \1q\n  \1\2double\3"),
+    "a matrix is longer than it is": ("eigenvectors", r"(\[2 x i64\] \[i64 1, i64 )(3)", _next),
+    "several matrices where there is one": ("eigenvectors", r"(\[2 x i64\] \[i64 )(1)", _next),
+    "rows are farther apart": ("eigenvectors", r"(\[8 x i64\] \[i64 0, i64 0, i64 0, i64 )(24)", _next),
+    "a stranger moves on": ("eigenvectors", r"(\[8 x i64\] \[i64 0, i64 )(0)", _next),
+    "another stranger": ("eigenvectors", r"call void @np_eigh_lo", "call void @np_svd"),
+    "a stranger is given more": ("eigenvectors", r", ptr null\)", ", ptr %scratch)"),
+    "a stranger's table is an operand": ("eigenvectors", r"(@np_eigh_lo\(ptr )%\w+", r"\1%scratch"),
+    "a stranger's table is shorter": ("eigenvectors", r"alloca \[3 x ptr\]", "alloca [2 x ptr]"),
     "an address is handed to a stranger": (
         "registers", r"(  (%\w+) = load ptr, ptr %\w+)", r"\1\n  call void @free(ptr \2)"),
 }  # fmt: skip
