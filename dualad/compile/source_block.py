@@ -17,6 +17,7 @@ from ..core.aval import Aval, aval_of, is_weak
 from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
+from .fourier import transform
 from .native.equations import Equations
 from .native.table import Source, Way, lowering_of
 from .simplify import is_pure
@@ -149,8 +150,9 @@ class Block:
         self.writer.calls["library" if pure else "callback"] += 1
         if (text := _expression(op, args, params, outs)) is not None:
             return [self.new(text, outs[0].aval, op.name != "index")]
+        quicker = transform(op, args[0].aval) if args else None
         shared = is_shared(op, [a.aval for a in args], [v.aval for v in outs])
-        impl = in_shares(op.impl, [v.aval for v in outs]) if shared else op.impl
+        impl = in_shares(op.impl, [v.aval for v in outs]) if shared else quicker or op.impl
         texts = [*[a.text for a in args], *[f"{k}={self.parameter(v)}" for k, v in params.items()]]
         names = self.call(self.writer.bind(identifier(op.name), impl), texts, len(outs), op.multiple_results)
         is_ufunc = type(op.impl) is np.ufunc
