@@ -20,10 +20,12 @@ from .. import trust
 from ..threads import shared_out
 from .apart import LostError
 from .bounds import Entry, Held
+from .code import Code
 from .engine import Engine
 from .lowering import count_moved
 from .operators import TYPES, Refused, computed_in, have_room
-from .stub import Guarded, as_declared
+from .positions import OUT_OF_BOUNDS
+from .stub import Guarded, as_declared, compile_entry
 from .table import Way
 from .views import check_view
 
@@ -110,6 +112,41 @@ class Equations:
         run = lambda *args: call(args, None)
         run.linked = linked  # type: ignore[attr-defined]
         self.run, self.guarded = run, lambda *args: call(args, Guarded)
+
+    def link_as_one(
+        self, made: Engine, calls: Sequence[Call], held: Sequence[Variable], level: int, releases: bool = False
+    ) -> None:
+        """Compile functions ``(arrays, from, to)``, and run them one after the other by a function with an entry."""
+        self.text, scratch = self._in_one(held, calls)
+        avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
+        known = [self.ranges.get(key) for key in self._keys]
+        self.run, self.guarded = compile_entry(
+            made, [self.text], avals, scratch, level, self.ask_numpy, releases=releases, held=known
+        )
+
+    def _in_one(self, held: Sequence[Variable], calls: Sequence[Call]) -> tuple[str, int]:
+        """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
+        code, scratch = Code(), 0
+        table = code.new(f"alloca [{len(self.reads) + len(held) + 1} x ptr]")
+        for i in range(len(self.reads) + len(held)):
+            v = held[i - len(self.reads)] if i >= len(self.reads) else None
+            if v is None or v in self.writes:
+                source, k = ("%in", i) if v is None else ("%out", self.writes.index(v))
+                pointer = code.pointer_in(source, k)
+            else:
+                pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
+                scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
+            code.effect(f"store ptr {pointer}, ptr {code.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+        status = code.new("alloca i64")
+        code.effect(f"store i64 0, ptr {status}")
+        last = code.value(f"getelementptr ptr, ptr {table}, i64 {len(self.reads) + len(held)}")
+        code.effect(f"store ptr {status}, ptr {last}")
+        for name, rows, _ in calls:
+            code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
+        bad = code.new(f"icmp ne i64 {code.new(f'load i64, ptr {status}')}, 0")
+        code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {OUT_OF_BOUNDS}, i32 0')}")
+        body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "}"]
+        return "\n".join([self.text, *body]), scratch
 
     def ask_numpy(self, *args: Any) -> tuple:
         """The results that NumPy gives for these arguments, or its errors."""

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import importlib
 import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -76,6 +77,8 @@ class _Ufunc(ctypes.Structure):
 @functools.cache
 def address_of(name: str) -> int:
     """Return the address of NumPy's loop on float64 numbers; 0 if it is not as it is known here."""
+    if sys.implementation.name != "cpython":
+        return 0
     try:
         ufunc = getattr(importlib.import_module("numpy.linalg._umath_linalg"), CALLED[name].ufunc)
     except (ImportError, AttributeError):

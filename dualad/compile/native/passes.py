@@ -18,7 +18,7 @@ from ...program.variable import Step, Variable, aval_of_atom
 from ..threads import is_shared
 from .bands import Bands, bands_of
 from .bounds import Held
-from .code import WIDTH, Code
+from .code import WIDTH
 from .domains import Nest
 from .engine import Engine, engine
 from .equations import Call, Equations, are_entries, is_simple
@@ -27,13 +27,12 @@ from .kernels import Kernel, in_memory_as, is_counted
 from .maths import FUNCTIONS
 from .narrow import Multiples, multiples_of, short_positions
 from .operators import ENTRYWISE, Refused
-from .positions import OUT_OF_BOUNDS, STATUS, entry_way, in_long, is_computed, places_of
+from .positions import STATUS, entry_way, in_long, is_computed, places_of
 from .products import Product, as_sum, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
 from .rows import Rows, is_by_rows
 from .scatters import Scatter, is_by_value
-from .stub import compile_entry
 from .table import VIEWS, Way, lowering_of
 from .values import is_uniform
 from .views import same_but_ones
@@ -391,36 +390,7 @@ class Pass(Equations):
         if work >= _SHARED and any([is_shared(rows, step) for _, rows, step in calls]):
             self.link(made, calls, held, level)
             return
-        self.text, scratch = self._in_one(held, calls)
-        avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-        known = [self.ranges.get(key) for key in self._keys]
-        self.run, self.guarded = compile_entry(
-            made, [self.text], avals, scratch, level, self.ask_numpy, releases=work >= _SHARED, held=known
-        )
-
-    def _in_one(self, held: list[Variable], calls: list[Call]) -> tuple[str, int]:
-        """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
-        code, scratch = Code(), 0
-        table = code.new(f"alloca [{len(self.reads) + len(held) + 1} x ptr]")
-        for i in range(len(self.reads) + len(held)):
-            v = held[i - len(self.reads)] if i >= len(self.reads) else None
-            if v is None or v in self.writes:
-                source, k = ("%in", i) if v is None else ("%out", self.writes.index(v))
-                pointer = code.pointer_in(source, k)
-            else:
-                pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
-                scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
-            code.effect(f"store ptr {pointer}, ptr {code.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
-        status = code.new("alloca i64")
-        code.effect(f"store i64 0, ptr {status}")
-        last = code.value(f"getelementptr ptr, ptr {table}, i64 {len(self.reads) + len(held)}")
-        code.effect(f"store ptr {status}, ptr {last}")
-        for name, rows, _ in calls:
-            code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
-        bad = code.new(f"icmp ne i64 {code.new(f'load i64, ptr {status}')}, 0")
-        code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {OUT_OF_BOUNDS}, i32 0')}")
-        body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "}"]
-        return "\n".join([self.text, *body]), scratch
+        self.link_as_one(made, calls, held, level, work >= _SHARED)
 
 
 def find_passes(program: Program) -> Sequence[Step]:

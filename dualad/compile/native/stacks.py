@@ -267,8 +267,8 @@ _LEAST, _MOST = 16, 32
 _ENTRIES = _MOST * _MOST
 #: bytes of scratch memory
 _ROOM = 1 << 20
-#: lanes that a thread takes at a time
-_BLOCK = 32
+#: lanes that a thread takes at a time, and entries that are worth more than one thread
+_BLOCK, _SHARED = 32, 1 << 14
 
 
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -388,7 +388,11 @@ class Stack(Equations):
             raise Refused("too much scratch memory")
         code.lines[head:head] = self.rooms
         self.text = code.over_rows("stack").replace("%bytes", str(self.room_bytes + 64))
-        self.link(made, [("stack", self.size, _BLOCK)], self.writes, 2)
+        calls = [("stack", self.size, _BLOCK)]
+        if self.size * sum([math.prod(v.aval.shape[1:]) for v in self.maker]) < _SHARED:
+            self.link_as_one(made, calls, self.writes, 2)
+        else:
+            self.link(made, calls, self.writes, 2)
 
     def room(self, vectors: int) -> str:
         """Return the address of scratch memory for so many vectors."""
