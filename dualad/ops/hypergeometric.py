@@ -17,9 +17,9 @@ The series of ₂F₁ is added up as far as z = ¾. From there Taylor's series a
 
 halves the distance to the pole at each step, on which nothing depends otherwise: no case for c − a − b whole.
 
-Where the terms cancel, because a parameter is negative there (b − a, or c − b), the function oscillates, and neither it
-nor the equation's other solution grows on the way from 0. So Taylor's series go on by the differential equation from a
-point where nothing cancels yet, the confluent one being x g″ + (b + x) g′ + a g = 0 for g(x) = ₁F₁(a; b; −x).
+Where the terms cancel, because a parameter is negative there (b − a, or c − b), the function oscillates. ₁F₁ is then a
+contour integral (``confluent.py``). Neither ₂F₁ nor the equation's other solution grows on the way from 0, so Taylor's
+series go on by the differential equation from a point where nothing cancels yet.
 
 A sum of which more than six digits cancel is NaN.
 
@@ -36,6 +36,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.special._ufuncs as sp
 
+from .confluent import oscillating
 from .incomplete import crowded_panels, derivative_of_psi, flat_doubles, weights_of_exponential
 
 __all__ = ["Polynomials", "hypergeometric_derivative", "lost_digits", "series", "tricomi_derivative"]
@@ -186,27 +187,18 @@ def _confluent(ring: Polynomials, a: Linear, b: Linear, x, shrunk: bool):
     value, size = series(ring, [_sum(b, a, -1)], [b], x, 20000)
     if shrunk:
         value, size = ({k: v * np.exp(-x) for k, v in part.items()} for part in (value, size))
-    far = lost_digits(value, size)
-    far = far[(a[0][far] > 0) & (b[0][far] > 0) & (x[far] < 1e4)]
-    if not far.size:
-        return value, size
-    a, b, end = _at(a, far), _at(b, far), x[far]
-    now = np.minimum(end, 1 / (1 + a[0]))
-    f = series(ring, [a], [b], -now, 400)[0]
-    slope = series(ring, [(a[0] + 1, a[1])], [(b[0] + 1, b[1])], -now, 400)[0]
-    slope = {k: -v for k, v in ring.over(ring.times(slope, a), b).items()}
-
-    def following(n, before, here, now, h, at):
-        # (n + 2)(n + 1) x f₊₂ = −(n + 1)(n + b + x) h f₊₁ − (n + a) h² f
-        left, middle = ring.times(before, _at(a, at), n), ring.times(here, _at(b, at), n + now)
-        scale = -h / ((n + 2) * (n + 1) * now)
-        return {k: scale * ((n + 1) * middle[k] + h * left[k]) for k in left}
-
-    reach = lambda now, at: np.minimum(np.minimum(0.5 * now, 3.0), 3 * np.sqrt(now / a[0][at]))
-    front = 1.0 if shrunk else np.exp(end)
-    for whole, part in zip((value, size), _carried(ring, f, slope, now, end, reach, following), strict=True):
-        for k, v in part.items():
-            whole[k][far] = v * front
+    hard = (_ratio(value, size) > 30) & (a[0] > b[0]) | (shrunk & (x > 700))  # where eˣ overflows
+    far = np.flatnonzero(hard & (a[0] > 0) & (b[0] > 0))
+    a, b, x = _at(a, far), _at(b, far), x[far]
+    near = (a[0] * x < 1) & (x < 1)  # where the other series does not cancel
+    for at, found in ((near, series), (~near, oscillating)):
+        if not at.any():
+            continue
+        p, q, z = _at(a, at), _at(b, at), x[at]
+        parts = found(ring, [p], [q], -z, 400) if found is series else found(ring, p, q, z)
+        for whole, part in zip((value, size), parts, strict=True):
+            for k, v in part.items():
+                whole[k][far[at]] = v if shrunk else v * np.exp(z)
     return value, size
 
 

@@ -362,6 +362,22 @@ def test_hypergeometric_functions_at_special_points() -> None:
         with mp.workdps(60):
             mixed = float(mp.diff(lambda v, z=z: mp.hyp0f1(v, z), v))
         assert slope(lambda v, z=z: sp.hyp0f1(v, z), v) == pytest.approx(mixed, rel=1e-10)
+    for a, b, x in (
+        (79.3, 7.1, 0.13),
+        (30.0, 25.0, 80.0),
+        (60.2, 3.0, 250.0),
+        (2.5, 40.0, 5e3),
+        (9.0, 10.0, 2e4),
+        (0.3, 0.1, 31.0),
+    ):
+        with mp.workdps(150):  # saddle points of all kinds, coalescing ones too, and where eˣ overflows
+            h = mp.mpf(10) ** -40
+            moved = lambda s, r, a=a, b=b, x=x: mp.hyp1f1(mp.mpf(a) + s, mp.mpf(b) + r, -mp.mpf(x))
+            expected = [(moved(s * h, r * h) - moved(-s * h, -r * h)) / (2 * h) for s, r in ((1, 0), (0, 1))]
+            mixed = (moved(h, h) - moved(h, -h) - moved(-h, h) + moved(-h, -h)) / (4 * h * h)
+        f = lambda a, b, x=x: sp.hyp1f1(a, b, -x)
+        np.testing.assert_allclose(da.grad(f, argnums=(0, 1))(a, b), np.array(expected, float), rtol=1e-11)
+        assert da.grad(lambda b, a=a, f=f: da.grad(f)(a, b))(b) == pytest.approx(float(mixed), rel=1e-9)
     vanishing = slope(lambda a: sp.hyp2f1(a, 3.0, 2.0, 0.9), -20.3)  # (1 − z)^19.3 times a sum: it knows what it lost
     assert np.isnan(vanishing)
     for a, b, x in ((-0.5, 0.5, 2.0), (-2.0, 0.5, 0.4), (-40.2, 3.0, 50.0)):  # the integral needs a > 0
