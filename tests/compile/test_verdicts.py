@@ -54,8 +54,8 @@ WRITERS = {"registers": groups.is_known, "loops": passes.is_known, "stacks": sta
 X, LONG, TRUTHS = np.linspace(0.1, 0.9, 8), np.linspace(0.1, 0.9, 4096), np.arange(4096).reshape(512, 8) % 3 == 0
 #: calls that the samples of operators have none of: truth values, long axes, sums of many products
 MORE = {
-    "all": (lambda x: np.all(x, axis=0), X > 0.5),
-    "any": (lambda x: np.any(x, axis=0), X > 0.5),
+    "all": (lambda x: np.all(x, axis=0), TRUTHS),
+    "any": (lambda x: np.any(x, axis=0), TRUTHS),
     "argmax": (np.argmax, LONG),
     "argmin": (np.argmin, LONG),
     "convolve": (lambda x, y: np.convolve(x, y, "same"), LONG, X),
