@@ -2,7 +2,8 @@
 
     λ' = −(∂f/∂y)ᵀ λ,   λ jumps by the cotangent of y(tₖ) at tₖ;   cotangent of y₀: λ(t₀), of θ: ∫ (∂f/∂θ)ᵀ λ dt
 
-Not for: operators (``trajectories.py``); here all arrays are plain.
+SciPy's loop solves it: for functions and methods that have no machine code. Not for: those that have
+(``compiled_adjoint.py``), or operators (``trajectories.py``); here all arrays are plain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ...errors import ConvergenceError
 from .path import Path
 from .problem import IMPLICIT, Problem, method_name, scipys_solver
 
-__all__ = ["walk_back"]
+__all__ = ["scales", "walk_back"]
 
 #: the methods of SciPy's that are of the kind of ours: the slopes of λ are read off a path, and no program
 _OF_KIND = {"Tsit5": "RK45", "Vern7": "DOP853", "Rodas5P": "Radau"}
@@ -42,7 +43,7 @@ def walk_back(
     z = np.zeros((lanes, n + count), dtype)
     if live and end != t0:
         path = problem.path(t0, end, y0, parameters)
-        scale, atol = _scales(problem, path, theta, cotangents)
+        scale, atol = scales(problem, path.largest, theta, cotangents)
         pull = problem.pulling(moving, t0, y0, parameters, cotangents[:, 0].astype(dtype))
         walk = _Walk(problem, path, pull, parameters, lanes, count, np.tile(atol, lanes))
         order = sorted(live, key=lambda k: -abs(times[k] - t0))
@@ -59,15 +60,14 @@ def walk_back(
     return [cast(of_y, y0.dtype), *of_theta]
 
 
-def _scales(problem: Problem, path: Path, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:
+def scales(problem: Problem, largest: np.ndarray, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the size of the cotangents and the absolute tolerances of λ and of the integrals.
 
     λᵢ yᵢ and θ̄ⱼ θⱼ are numbers without a unit: their error is measured against the largest product of a cotangent
     and a value.
     """
     s = problem.settings
-    y = path.largest
-    y = np.where(y > 0, y, np.max(y, initial=0.0) or 1.0)
+    y = np.where(largest > 0, largest, np.max(largest, initial=0.0) or 1.0)
     scale = float(np.max(abs(cotangents) * y)) or 1.0
     relative = min(s.rtol, max(float(np.min(np.broadcast_to(s.atol, y.shape) / y)), 1e-14))
     sizes = [np.where(abs(p) > 0, abs(p), np.max(abs(p), initial=0.0) or 1.0).reshape(-1) for p in theta]

@@ -31,8 +31,8 @@ def _method(step: Callable, calls: int) -> Method:
         y = step(f, t, y, h, slope)
         return y, (f(end, y),)
 
-    def dense(f: RightHandSide, s: State, x: Any) -> Any:
-        return step(f, s.t_old, s.y_old, x * (s.t - s.t_old), f(s.t_old, s.y_old))
+    def dense(f: RightHandSide, s: State) -> Callable:
+        return lambda x: step(f, s.t_old, s.y_old, x * (s.t - s.t_old), f(s.t_old, s.y_old))
 
     # The error is 0; where the slope is not finite, it is none either.
     return Method(1, 1, whole, lambda k, h, scale: 0.0 * np.sum(k[0]), dense, calls)

@@ -55,7 +55,7 @@ def _by_levels(change: Callable, f: RightHandSide, start: Any, scale: Any, most:
     Tangents that come in while y still changes would not converge. Where their errors are not controlled they come in
     with y, and are the derivatives of its iterates.
     """
-    levels = f.levels if f.base is None or np.all(np.isfinite(control.atol)) else (f,)
+    levels = (f,) if f.base is None or not np.all(np.isfinite(control.atol)) else f.levels
     done, count, rate = np.bool_(True), np.int64(0), 0.0
     x = start[..., :0]
     for g in levels:
@@ -87,7 +87,8 @@ def _attempt(s: Any, t1: Any, control: Control) -> tuple:
     d, least = np.sign(t1 - s.t), spacing(s.t, t1)
     size = np.where(s.fresh, np.maximum(np.minimum(s.h, control.max_step), least), s.h)
     t = s.t + d * size
-    beyond, fails = d * (t - t1) > 0, ~(size >= least)
+    # Of a rest that is a rounding no iteration converges: it belongs to this step.
+    beyond, fails = d * (t - t1) > -least, ~(size >= least)
     t = np.where(beyond, t1, t)
     return t, np.where(fails, 1.0, t - s.t), size, beyond, fails
 
@@ -134,7 +135,7 @@ class _Iterated:
     def at(self, f: RightHandSide, s: Any, t: Any) -> Any:
         """Return the solution at a time in the last step, NaN beyond it, and where there was no step."""
         reached = (t == s.t) | (np.abs(t - s.t_old) < np.abs(s.t - s.t_old))
-        return np.where(reached, self.inside(f, self.piece(s), t), np.nan)
+        return np.where(reached, self.along(f, self.piece(s))(t), np.nan)
 
     def work(self, s: Any) -> Any:
         """Return the calls of f, the Jacobians and the factorizations."""
@@ -240,12 +241,11 @@ class _Radau(_Iterated):
         """Return what the dense output of the last step takes."""
         return s.t_old, s.y, s.t, s.y_old, s.z
 
-    def inside(self, f: RightHandSide, piece: tuple, t: Any) -> Any:
-        """Return the solution at a time in a step."""
+    def along(self, f: RightHandSide, piece: tuple) -> Callable:
+        """Return the solution in a step as a function of time."""
         t_old, y, end, y_old, z = piece
-        h = end - t_old
-        x = np.where(h == 0, 0.0, (t - t_old) / np.where(h == 0, 1.0, h))
-        return np.where(t == end, y, self._at(y_old, z, x)[0])
+        h = np.where(end == t_old, 1.0, end - t_old)
+        return lambda t: np.where(t == end, y, self._at(y_old, z, (t - t_old) / h)[0])
 
 
 def _times(matrix: Sequence, rows: Any) -> list:
@@ -398,14 +398,17 @@ class _BDF(_Iterated):
         """Return what the dense output of the last step takes."""
         return s.t_old, s.y, s.t, s.h, s.order, s.differences[: _HIGHEST + 1]
 
-    def inside(self, f: RightHandSide, piece: tuple, t: Any) -> Any:
-        """Return the solution at a time in a step."""
+    def along(self, f: RightHandSide, piece: tuple) -> Callable:
+        """Return the solution in a step as a function of time."""
         t_old, y, end, size, order, differences = piece
         h, places = size * np.sign(end - t_old), np.arange(_HIGHEST)
         steps = np.where(h == 0, 1.0, h) * (1.0 + places)
-        weights = np.cumprod((t - end + h * places) / steps)
-        weights = np.concatenate([np.ones(1), np.where(places < order, weights, 0.0)])
-        return np.where(t == end, y, weights @ differences)
+
+        def at(t: Any) -> Any:
+            weights = np.where(places < order, np.cumprod((t - end + h * places) / steps), 0.0)
+            return np.where(t == end, y, differences[0] + weights @ differences[1:])
+
+        return at
 
 
 IMPLICIT_LOOPS: dict[str, Any] = {"Radau": _Radau(), "BDF": _BDF()}

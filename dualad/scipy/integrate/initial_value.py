@@ -340,6 +340,8 @@ class _Call:
     def _rows(self, t0, t1, times, y0) -> Any:
         if self.rows is not None:
             return self.rows(t0, t1, times, y0)
+        if not self.problem.n:
+            return np.zeros((np.shape(times)[0], 0))
         return bind(ivp, (t0, t1, times, y0, *self.theta), {"call": self.problem})
 
     def _without_numbers(self, t0, t1, times, y0, dense: bool, operands: list) -> Any:

@@ -178,7 +178,7 @@ class Problem:
 
     def remember(self, run: Any, t0: Any, y0: Any, parameters: Sequence) -> None:
         """Keep a run for the operators that will ask for the same: those of many lanes, if they are short."""
-        run.y = np.reshape(run.y, (self.n, -1))  # SciPy's is an empty list where no time was reached
+        run.y = np.reshape(run.y, (self.n, len(run.t)))  # SciPy's is an empty list where no time was reached
         key, kept = key_of(t0, y0, parameters), self._runs
         if sum([_bytes(r) for runs in kept.values() for r in runs[:1]]) + _bytes(run) > _KEPT:
             kept = dict(list(kept.items())[-1:])
@@ -360,8 +360,8 @@ class Problem:
             newton=s.control.newton,
         )  # fmt: skip
 
-    def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:
-        """Return code for ``(t, y, *parameters, λ)``: the slopes of λ (lanes, n) and of the integrals for θ."""
+    def pulled(self, moving: tuple[bool, ...]) -> Callable:
+        """Return the function ``(t, y, *parameters, λ)`` of the slopes of λ (lanes, n) and of the integrals for θ."""
         places = [1 + i for i, m in enumerate(moving) if m]
 
         def function(t, y, *more):
@@ -372,8 +372,12 @@ class Problem:
             rows = [np.reshape(x, (len(lam), -1)) for x in integrands]
             return [-back, *([-np.concatenate(rows, 1)] if rows else [])]
 
+        return function
+
+    def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:
+        """Return code for the same."""
         key = "pulling", moving, cotangents.shape
-        make = lambda: self._prepared("adjoint", function, t0, y0, [*parameters, cotangents])
+        make = lambda: self._prepared("adjoint", self.pulled(moving), t0, y0, [*parameters, cotangents])
         return self.once(key, make)
 
     def slope(self, t: Any, y: Any, parameters: Sequence) -> Any:

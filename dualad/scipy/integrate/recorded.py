@@ -65,7 +65,7 @@ def in_steps(slopes: Callable, name: str, compiled: Callable, length: int = _AT_
 
         return scan(turn, s, None, length=length)
 
-    inside = lambda t, piece, args: method.inside(slopes(piece[1], args), piece, t)
+    inside = lambda t, piece, args: method.along(slopes(piece[1], args), piece)(t)
     start = lambda t0, t1, y0, args, control: method.begin(slopes(y0, args), t0, t1, y0, control)
     return Recorder(name, *[compiled(x) for x in (start, steps, inside)])
 
@@ -134,9 +134,9 @@ class _Loop(si.OdeSolver):
         jac: Any = None, jac_sparsity: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(fun, t0, y0, t_bound, vectorized)
-        # SciPy looks at the options first.
-        known = si.RK23(lambda t, y: y, 0.0, self.y, abs(t_bound - t0), **options)
-        first = options.get("first_step", step)
+        # SciPy looks at the options first; it would look for the size of a first step as well.
+        length, first = abs(t_bound - t0), options.pop("first_step", step)
+        known = si.RK23(lambda t, y: y, 0.0, self.y, length, first_step=first or length or None, **options)
         self.control = Control(known.rtol, known.atol, known.max_step, first, self.max_steps, known.rtol)
         self._steps, self._piece = self._accepted(), ()
 

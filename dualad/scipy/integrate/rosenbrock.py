@@ -126,9 +126,9 @@ def _rosenbrock(table: Any, q: int) -> Method:
         y = y + weighted(table.A[-1], k) + k[-1]
         return y, (*k, f(end, y))
 
-    def dense(f: Callable, s: State, x: Any) -> Any:
+    def dense(f: Callable, s: State) -> Callable:
         p0, p1, p2 = [weighted(row, s.k) for row in table.P]
-        return (1 - x) * s.y_old + x * (s.y + (1 - x) * (p0 + x * (p1 + x * p2)))
+        return lambda x: (1 - x) * s.y_old + x * (s.y + (1 - x) * (p0 + x * (p1 + x * p2)))
 
     stages = len(table.C)
     return Method(stages + 1, q, step, lambda k, h, scale: norm(k[stages - 1] / scale), dense, stages, 1)

@@ -49,8 +49,8 @@ class Method(NamedTuple):
     """A method of one step: how many stages it has, and the order q of its error.
 
     ``step(f, t, y, h, end, slope)`` returns the state after a step from (t, y), where the slope is known, and its
-    stages k; ``measure(k, h, scale)`` the norm of its error, and ``dense(f, state, x)`` the solution at the part x of
-    the last step.
+    stages k; ``measure(k, h, scale)`` the norm of its error, and ``dense(f, state)`` the last step as a function of the
+    part of it.
     """
 
     stages: int
@@ -96,20 +96,26 @@ class Method(NamedTuple):
 
     def at(self, f: Callable, s: State, t: Any) -> Any:
         """Return the solution at a time in the last step, NaN beyond it, and where there was no step."""
-        h = s.t - s.t_old
-        x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
-        inside = np.where(t == s.t, s.y, self.dense(f, s, x))
-        return np.where((t == s.t) | ((h != 0) & (x <= 1)), inside, np.nan)
+        return self._along(f, s)(t)
+
+    def _along(self, f: Callable, s: State) -> Callable:
+        dense, h = self.dense(f, s), s.t - s.t_old
+
+        def at(t: Any) -> Any:
+            x = np.where(h == 0, 0.0, (t - s.t_old) / np.where(h == 0, 1.0, h))
+            return np.where((t == s.t) | ((h != 0) & (x <= 1)), np.where(t == s.t, s.y, dense(x)), np.nan)
+
+        return at
 
     def piece(self, s: State) -> tuple:
         """Return what the dense output of the last step takes."""
         return s.t_old, s.y_old, s.t
 
-    def inside(self, f: Callable, piece: tuple, t: Any) -> Any:
-        """Return the solution at a time in a step, which is taken again."""
+    def along(self, f: Callable, piece: tuple) -> Callable:
+        """Return the solution in a step, which is taken again, as a function of time."""
         begin, y, end = piece
         after, k = self.step(f, begin, y, end - begin, end, f(begin, y))
-        return self.at(f, State(end, after, end - begin, k, begin, y, False, 0, RUNNING), t)
+        return self._along(f, State(end, after, end - begin, k, begin, y, False, 0, RUNNING))
 
     def work(self, s: State) -> Any:
         """Return the calls of f, the Jacobians and the factorizations of the steps that were tried."""
@@ -194,12 +200,16 @@ def _pair(table: Any) -> Method:
     def measure(k: Sequence, h: Any, scale: Any) -> Any:
         return norm(weighted(table.E, k) * h / scale)
 
-    def dense(f: Callable, s: State, x: Any) -> Any:
+    def dense(f: Callable, s: State) -> Callable:
         k = _more_stages(table, f, s)
-        powers = [x ** (j + 1) for j in range(table.P.shape[1])]
-        weights = [weighted(row, powers) if np.any(row) else 0.0 for row in table.P]
-        moving = [(w, slope) for w, slope, row in zip(weights, k, table.P, strict=True) if np.any(row)]
-        return s.y_old + (s.t - s.t_old) * sum([w * slope for w, slope in moving[1:]], moving[0][0] * moving[0][1])
+
+        def at(x: Any) -> Any:
+            powers = [x ** (j + 1) for j in range(table.P.shape[1])]
+            weights = [weighted(row, powers) if np.any(row) else 0.0 for row in table.P]
+            moving = [(w, slope) for w, slope, row in zip(weights, k, table.P, strict=True) if np.any(row)]
+            return s.y_old + (s.t - s.t_old) * sum([w * slope for w, slope in moving[1:]], moving[0][0] * moving[0][1])
+
+        return at
 
     return _explicit(table, measure, dense)
 
@@ -213,7 +223,7 @@ def _dop853(table: Any) -> Method:
         both = fifth + 0.01 * third
         return np.abs(h) * fifth / np.sqrt(np.where(both > 0, both, 1.0) * scale.size)
 
-    def dense(f: Callable, s: State, x: Any) -> Any:
+    def dense(f: Callable, s: State) -> Callable:
         k, h, change = _more_stages(table, f, s), s.t - s.t_old, s.y - s.y_old
         parts = [
             change,
@@ -221,10 +231,14 @@ def _dop853(table: Any) -> Method:
             2 * change - h * (s.k[-1] + k[0]),
             *[h * weighted(row, k) for row in table.D],
         ]
-        out = 0.0 * change
-        for i, part in enumerate(reversed(parts)):
-            out = (out + part) * (1 - x if i % 2 else x)
-        return s.y_old + out
+
+        def at(x: Any) -> Any:
+            out = 0.0 * change
+            for i, part in enumerate(reversed(parts)):
+                out = (out + part) * (1 - x if i % 2 else x)
+            return s.y_old + out
+
+        return at
 
     return _explicit(table, measure, dense)
 

@@ -36,6 +36,7 @@ from ...rules.calls import push_moving
 from ...rules.linear_call import LinearCall, linear
 from ...vjp_via_transpose import vjp
 from .adjoint import walk_back
+from .compiled_adjoint import is_compiled, walk_back_compiled
 from .functions import has_lanes, over_lanes
 from .native import is_machine_code, is_solvable, rows_at, run_native
 from .problem import Problem, Settings, in_order
@@ -246,7 +247,11 @@ def _tangent_batch(size, values, mapped, **params):
 
 
 def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving):
-    back = walk_back_steps if _walks_steps(call, t0, times, y0, parameters) else walk_back
+    back = walk_back
+    if _walks_steps(call, t0, times, y0, parameters):
+        back = walk_back_steps
+    elif is_compiled(call, ct, t0, times, y0, parameters):
+        back = walk_back_compiled
     try:
         out = back(call, np.asarray(ct), t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
     except ConvergenceError:  # what was not reached is NaN, and so is its derivative
