@@ -27,6 +27,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@functools.lru_cache(maxsize=100)
 def _folder(file: str | None) -> str:
     return os.path.dirname(os.path.realpath(file or "")) + os.sep
 

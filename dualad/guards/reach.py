@@ -292,10 +292,10 @@ class Reach:
         for base in cls.__mro__:
             entries = _entries(base)
             wanted = entries.keys() if self.names.every else self.names.attributes & entries.keys()
-            called = [n for n in entries if n.startswith("__") and n not in _ASIDE and callable(entries[n])]
+            library = base not in own
+            called = [*_called_of_library(base)] if library else _called_in(entries)
             made = made or any([isinstance(entries[n], classmethod) for n in wanted])
             called += MAKING & entries.keys() if made else ()
-            library = base not in own
             for name in {*wanted, *called} - {"__dict__", "__weakref__", "__doc__", "__module__"}:
                 value = entries[name]
                 if library:
@@ -456,6 +456,16 @@ def _entries(cls: type) -> dict:
     """Return the dict of a class, for which a proxy stands."""
     (entries,) = gc.get_referents(vars(cls))
     return entries
+
+
+def _called_in(entries: dict) -> list[str]:
+    """Return the names of methods of a class that Python calls by itself."""
+    return [n for n in entries if n.startswith("__") and n not in _ASIDE and callable(entries[n])]
+
+
+@functools.lru_cache(maxsize=1000)
+def _called_of_library(cls: type) -> list[str]:
+    return _called_in(_entries(cls))
 
 
 def _is_at_home(f: types.FunctionType) -> bool:

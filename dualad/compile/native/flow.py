@@ -23,8 +23,9 @@ _SCRATCH = "%scratch"
 @functools.cache
 def size_of(kind: str) -> int:
     """Return how many bytes of memory a type takes."""
-    if found := re.fullmatch(r"[\[<](\d+) x (\w+)[\]>]", kind):
-        return int(found[1]) * _SIZES[found[2]]
+    if kind[0] in "[<":
+        count, _, entry = kind[1:-1].partition(" x ")
+        return int(count) * _SIZES[entry]
     return _SIZES[kind]
 
 
