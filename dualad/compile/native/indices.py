@@ -7,7 +7,7 @@ Not for: which entries an index means (``positions.py``), large arrays that a lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from .values import (
 
 __all__ = [
     "added_up", "check_index", "check_known_index", "copied", "each_entry", "entries_of", "in_memory", "is_table",
-    "place_of", "read", "sums_in_double", "weight_of_index", "written_to",
+    "place_of", "read", "sums_in_double", "turns", "weight_of_index", "written_to",
 ]  # fmt: skip
 
 #: entries that are read one by one
@@ -311,11 +311,19 @@ def copied(code: Code, value: Values, pointer: str) -> None:
         each_entry(code, value.aval, lambda b, i: b.constant(x[(0,) * x.ndim]), pointer)
 
 
-def each_entry(code: Code, aval: Aval, entry: Callable[[Lanes, str], str], pointer: str) -> None:
+def each_entry(code: Code, aval: Aval, entry: Callable[[Lanes, int | str], str], pointer: str) -> None:
     """Write every entry of an array."""
     whole = aval.size - aval.size % WIDTH
     for width, first, end in ((WIDTH, 0, whole), (1, whole, aval.size)):
-        if end > first:
-            b = Lanes(code, aval.dtype, width)
-            with code.each(str(first), end, width) as i:
-                store_lanes(b, entry(b, i), at(code, pointer, aval.dtype, i))
+        b = Lanes(code, aval.dtype, width)
+        for i in turns(code, first, end, width):
+            store_lanes(b, entry(b, i), at(code, pointer, aval.dtype, i))
+
+
+def turns(code: Code, first: int | str, end: int, by: int = 1, most: int = 8) -> Iterator[int | str]:
+    """Yield the numbers of up to so many turns, of which each is written out, or the counter of a loop."""
+    if isinstance(first, int) and end - first <= most * by:
+        yield from range(first, end, by)  # LLVM takes as long for a loop as for some thirty instructions
+    else:
+        with code.each(str(first), end, by) as i:
+            yield i

@@ -52,6 +52,8 @@ def _mixes_lanes(function: str) -> bool:
     """Whether a function permutes lanes otherwise, chooses some, or puts one that it takes out into several."""
     if " = select <8 x i1> <" in function or not _REGULAR.issuperset(_MASK.findall(function)):
         return True
+    if " = extractelement <8 x " not in function:
+        return False
     extracted, spread = set(_EXTRACTED.findall(function)), set(_SPREAD.findall(function))
     inserted = [(made, x) for made, x in _INSERTED.findall(function) if x in extracted]
     return len({x for _, x in inserted}) < len(inserted) or any([made in spread for made, _ in inserted])

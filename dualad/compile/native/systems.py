@@ -61,33 +61,48 @@ class _System(Matrix):
 
     def eliminate(self, pivots: str = "") -> None:
         """Make the first matrix an upper triangle, and write the pivots down, negative for an exchange of rows."""
-        code, b, whole, n = self.code, self.b, self.whole, self.n
-        with code.each("0", n) as k:
-            after = whole.add(k, "1")
-            with code.fold(after, n, 1, [(b, b.call("fabs", self[k, k])), (whole, k)]) as turn:
-                size, (most, place) = b.call("fabs", self[turn.counter, k]), turn.carried
-                more = b.compare("ogt", size, most)
-                turn.next = [b.select(more, size, most), whole.select(more, turn.counter, place)]
-            self.ask(b.compare("oeq", most, 0.0))
-            with code.each(after, n) as i, code.when(whole.compare("eq", i, place)):
-                self.exchange(i, k)
+        code, b, whole = self.code, self.b, self.whole
+        for k in self.rows():
+            after = self.next(k)
+            most, place = b.call("fabs", self[k, k]), str(k)
+            if isinstance(after, int):
+                for i in range(after, self.n):
+                    most, place = self.larger(i, k, most, place)
+                self.ask(b.compare("oeq", most, 0.0))
+                if after < self.n:
+                    self.exchange(place, k)
+            else:
+                with code.fold(after, self.n, 1, [(b, most), (whole, place)]) as turn:
+                    turn.next = self.larger(turn.counter, k, *turn.carried)
+                most, place = turn.carried
+                self.ask(b.compare("oeq", most, 0.0))
+                with code.each(after, self.n) as i, code.when(whole.compare("eq", i, place)):
+                    self.exchange(i, k)
             pivot = self[k, k]
             if pivots:
-                store_lanes(
-                    b, b.select(whole.compare("eq", place, k), pivot, b.neg(pivot)), at(code, pivots, DOUBLE, k)
-                )
-            with code.each(after, n) as i:
+                signed = b.select(whole.compare("eq", place, str(k)), pivot, b.neg(pivot))
+                store_lanes(b, signed, at(code, pivots, DOUBLE, k))
+            for i in self.rows(after):
                 self.subtract(b.div(self[i, k], pivot), k, i)
 
-    def substitute(self) -> None:
-        """Make an upper triangle the identity; what the other columns are then solves the system."""
-        code, whole, n = self.code, self.whole, self.n
-        first = n // WIDTH * WIDTH
-        with code.each("0", n) as up:
-            i = whole.sub(str(n - 1), up)
+    def larger(self, i: int | str, k: int | str, most: str, place: str) -> list[str]:
+        """Return the larger of the size so far and that of an entry of column k, and its row."""
+        size = self.b.call("fabs", self[i, k])
+        more = self.b.compare("ogt", size, most)
+        return [self.b.select(more, size, most), self.whole.select(more, str(i), place)]
+
+    def substitute(self, sure: bool) -> None:
+        """Make an upper triangle the identity; what the other columns are then solves the system.
+
+        Its pivots are ``sure`` not to be zero where it was made by elimination.
+        """
+        first = self.n // WIDTH * WIDTH
+        for up in self.rows():
+            i = self.n - 1 - up if isinstance(up, int) else self.whole.sub(str(self.n - 1), up)
             pivot = self[i, i]
-            self.ask(self.b.compare("oeq", pivot, 0.0))
-            with code.each(whole.add(i, "1"), n) as k:  # whose rows are reduced: what is left of A in them is zero
+            if not sure:
+                self.ask(self.b.compare("oeq", pivot, 0.0))
+            for k in self.rows(self.next(i)):  # whose rows are reduced: what is left of A in them is zero
                 self.subtract(self[i, k], k, i, first)
             self.divide(i, pivot, first)
 
@@ -112,7 +127,7 @@ def solved(lowering: Any, name: str, args: Sequence[Values], params: dict, outs:
     n, out = args[0].aval.shape[0], outs[0]
     a = _System(lowering, [args[0], args[1] if len(args) > 1 else Values(out, constant=np.eye(n))])
     a.eliminate()
-    a.substitute()
+    a.substitute(True)
     return [a.taken(n, out.size // n, out)]
 
 
@@ -134,10 +149,10 @@ def _cholesky(lowering: Any, x: Values, out: Aval) -> Values:
     diagonal = gather(code, [x], np.diagonal(where), Aval((n,), DOUBLE))
     before = lowering.room(diagonal.aval)
     copied(code, diagonal, before)
-    with code.each("0", n) as k:
+    for k in a.rows():
         pivot, entry = a[k, k], code.new(f"load double, ptr {at(code, before, DOUBLE, k)}, align 8")
         a.ask(a.b.invert(a.b.compare("ogt", pivot, a.b.mul(a.b.call("fabs", entry), _SURE))))
-        with code.each(a.whole.add(k, "1"), n) as i:
+        for i in a.rows(a.next(k)):
             a.subtract(a.b.div(a[k, i], pivot), k, i)
         a.divide(k, a.b.call("sqrt", pivot), 0)
     return gather(code, [a.taken(0, n, out)], np.where(np.tri(n, dtype=bool), where.T, -1), out)
@@ -152,7 +167,7 @@ def _triangular(lowering: Any, args: Sequence[Values], lower: bool, unit: bool, 
     triangle = gather(code, [x, one], np.where(np.eye(n, dtype=bool) & unit, x.aval.size, where), x.aval)
     turned = lambda v: gather(code, [v], places(v.aval)[order], v.aval)
     a = _System(lowering, [triangle, turned(b)])
-    a.substitute()
+    a.substitute(False)
     return turned(a.taken(n, out.size // n, out))
 
 
