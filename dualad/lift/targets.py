@@ -176,6 +176,12 @@ def _each(parts: Sequence, table: Table) -> list | None:
     return [part if n is None else n for part, n in zip(parts, new, strict=True)]
 
 
+def _method(x: types.MethodType, table: Table) -> Any:
+    """Return the method of what stands for its object: of a distribution, ``norm.logpdf``."""
+    new = table.in_place_of(x.__self__)
+    return None if new is None else getattr(new, x.__name__, None)
+
+
 def _static(x: Any, table: Table) -> Any:
     new = table.in_place_of(x.__func__)
     return None if new is None else type(x)(new)
@@ -235,6 +241,7 @@ CONTAINERS: dict[type, Any] = {
 _DERIVED: dict[type, Any] = {
     **CONTAINERS,
     np.ufunc: _ufunc,
+    types.MethodType: _method,
     np.vectorize: _vectorize,
     type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
 }

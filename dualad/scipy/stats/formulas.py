@@ -21,7 +21,9 @@ from ...ops.incomplete import product_less
 from ...ops.noncentral_t import noncentral_t
 from ...ops.poisson_mixture import beta_mixture, beta_mixture_step, gamma_mixture
 from ...rules.custom_jvp import custom_jvp
+from . import orders
 from .distribution import Continuous, Discrete
+from .lifted import counted
 from .tails import vonmises_in_kappa
 
 __all__ = ["DISTRIBUTIONS"]
@@ -237,6 +239,27 @@ def _skellam_cdf(k, mu1, mu2):
     return np.where(left, below, 1.0 - cdf(2 * mu1, np.where(left, 1.0, 2 * (k + 1)), 2 * mu2))
 
 
+# Fisher's law is that of a binomial number among others with a fixed sum: its weights are those of the hypergeometric
+# law times oddsᵏ. Zipf's law on 1..n has weights k^(−a). Both are divided by their sum, whose ends must be known.
+
+
+def _fisher_logpmf(k, M, n, N, odds):
+    low, high = np.maximum(0, N - (M - n)), np.minimum(n, N)
+    first, last = [counted(end, "nchypergeom_fisher") for end in (low, high)]
+    at = np.reshape(np.arange(np.min(first, initial=0), np.max(last, initial=0) + 1.0), (-1, *[1] * np.ndim(k)))
+    there = (at >= low) & (at <= high)
+    y = np.where(there, at, low)
+    weight = _log_choices(n, k) + _log_choices(M - n, N - k) + k * np.log(odds)
+    every = _log_choices(n, y) + _log_choices(M - n, N - y) + y * np.log(odds)
+    return -np.log(np.sum(np.where(there, np.exp(every - weight), 0.0), axis=0))
+
+
+def _zipf_sum(k, a, n):
+    last = np.max(counted(n, "zipfian"), initial=1)
+    j = np.reshape(np.arange(1.0, last + 1), (-1, *[1] * np.ndim(k)))
+    return np.sum(np.where(j <= k, j**-a, 0.0), axis=0)
+
+
 @custom_jvp
 def _above_end(x, c):
     """Return 1 + cx, rounded once: beside the end of the support it is a small difference."""
@@ -328,13 +351,13 @@ _ROWS: dict[str, dict] = {
         "logsf": _gumbel_logsf,
     },
     "halfnorm": {"logsf": lambda z: _LOG_2 + sp.log_ndtr(-z)},
-    "irwinhall": {"without": _DENSITY},
+    "irwinhall": {"orders": orders.irwinhall},
     "kappa3": {"sf": lambda x, a: -np.expm1(-np.log1p(a * x**-a) / a)},
     "kappa4": {"branches": lambda h, k: (h == 0) | (k == 0)},
-    "ksone": {"without": _DENSITY},
-    "kstwo": {"without": _DENSITY},
+    "ksone": {"orders": orders.ksone},
+    "kstwo": {"orders": orders.kstwo},
     "kstwobign": {"pdf": _kolmogorov},
-    "landau": {"without": _DENSITY},
+    "landau": {"orders": orders.landau},
     "laplace": {"logpdf": lambda z: -np.abs(z) - _LOG_2},
     "levy_stable": {"without": _DENSITY},
     "logistic": {"logpdf": lambda z: sp.log_expit(z) + sp.log_expit(-z)},
@@ -350,7 +373,7 @@ _ROWS: dict[str, dict] = {
         "dfd": _f_in(0, 1),
         "nc": lambda x, n, m, nc: -0.5 * beta_mixture_step(0.5 * nc, 0.5 * n, 0.5 * m, n / m * x, i=0, j=0, power=0),
     },
-    "nchypergeom_fisher": {"without": _ALL},
+    "nchypergeom_fisher": {"logpmf": _fisher_logpmf},
     "nchypergeom_wallenius": {"without": _ALL},
     "nct": {
         "pdf": lambda x, df, nc: noncentral_t(0.5 * df, x, nc, k=0, i=1, n=1),
@@ -391,7 +414,10 @@ _ROWS: dict[str, dict] = {
     },
     "vonmises_line": {"kappa": vonmises_in_kappa},
     "weibull_min": {"ends": lambda z, c: c * z ** (c - 1) * np.exp(-(z**c)), "moments": _weibull_moments},
-    "zipfian": {"without": _ALL},
+    "zipfian": {
+        "logpmf": lambda k, a, n: -a * np.log(k) - np.log(_zipf_sum(n, a, n)),
+        "cdf": lambda k, a, n: _zipf_sum(k, a, n) / _zipf_sum(n, a, n),
+    },
 }
 
 #: SciPy's name -> distribution

@@ -28,7 +28,7 @@ from ...rules.wrap import wrap
 from ..twins import twin_of, writable
 from .tails import along_shapes
 
-__all__ = ["Formulas", "log_of"]
+__all__ = ["Formulas", "counted", "log_of"]
 
 #: distribution -> its methods that are compiled, integrate or search, in code that SciPy's class has of its own
 _OPAQUE: dict[str, str] = {
@@ -54,7 +54,8 @@ _SUMMED = {
 class Formulas:
     """The formulas of a distribution of SciPy's by name: those ``given``, and others made when they are asked for.
 
-    Given are formulas by the name of the method and, by the name of a shape, the derivative of ``cdf`` in it.
+    Given are formulas by the name of the method and, by the name of a shape, the derivative of ``cdf`` in it; or the
+    derivatives of the density in the point, ``orders``.
     """
 
     def __init__(self, original: Any, given: dict[str, Any]) -> None:
@@ -77,6 +78,8 @@ class Formulas:
             other = density if logarithm else f"log{density}"
             if self._has(name) and other not in self.given:
                 return self._own(name)
+            if "orders" in self.given and not logarithm:
+                return functools.partial(self._derivative, 0)
             if other in self.given or self._has(other) or logarithm:
                 change = np.log if logarithm else np.exp
                 return lambda *a: change(self[other](*a))
@@ -182,6 +185,26 @@ class Formulas:
         function.defjvp(rule, symbolic_zeros=True)
         return on_common_shape(function, args)
 
+    def _derivative(self, order: int, *args: Any) -> Any:
+        """Return a derivative of the density in the point: SciPy's values, or those of a row, and then the next."""
+
+        def values(*args):
+            at = getattr(self.original, self.density) if not order else functools.partial(self.given["orders"], order)
+            return wrap(at, vectorized=True, like=np.zeros(np.shape(args[0])))(*args)
+
+        function = custom_jvp(values)
+
+        def rule(primals, tangents):
+            t, *moving = tangents
+            for name, s in zip(self.shapes, moving, strict=True):
+                if not isinstance(s, SymbolicZero):
+                    raise self._no_rule(self.density, f"`{name}`", "density")
+            out = function(*primals)
+            return out, 0 * out if isinstance(t, SymbolicZero) else self._derivative(order + 1, *primals) * t
+
+        function.defjvp(rule, symbolic_zeros=True)
+        return on_common_shape(function, args)
+
     def moved(self, z: Any, *shapes: Any) -> Any:
         """Return a sample, which moves with the shapes as the quantile that it is: by −∂F/∂s / f."""
         function = custom_jvp(lambda z, *shapes: z)
@@ -240,6 +263,33 @@ def _known(x: Any) -> Any:
     """Return the plain numbers in an argument, None where there are none yet."""
     x = beneath(x)
     return x.concretize("the number of probabilities to add up") if isinstance(x, Tracer) else x
+
+
+def counted(x: Any, name: str) -> Any:
+    """Return the plain numbers in an end of the support of a distribution on whole numbers."""
+    known = _known(_unmoved(x, name))
+    if known is None:
+        raise UnsupportedError(
+            f"scipy.stats.{name} was evaluated with an end of its support that is not known yet.",
+            "its probabilities are divided by their sum, and in a compiled program the number of these is fixed",
+            "make the shapes that are whole numbers settings: jit(f, static_argnums=...)",
+        )
+    return known
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _unmoved(x: Any, name: str) -> Any:
+    """Return an argument in which nothing is differentiated."""
+    return x
+
+
+@_unmoved.defjvp
+def _(name, primals, tangents):
+    raise RuleMissingError(
+        f"scipy.stats.{name} was differentiated in a shape that is a whole number.",
+        "it says where the support ends, and between two of them there is no distribution",
+        "keep it constant (dualad.stop_gradient), or compare values at n and n + 1",
+    )
 
 
 def on_common_shape(f: Callable, args: tuple) -> Any:
