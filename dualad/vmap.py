@@ -17,7 +17,7 @@ import optree
 from .base.arguments import check_callable, own_results
 from .base.frames import user_level
 from .base.signatures import Args
-from .base.tree import LeafName, flatten, flatten_prefix, is_array, with_structures
+from .base.tree import LeafName, flatten, flatten_prefix, holds_records, is_array, with_structures
 from .batched import Batched, BatchLevel, LaneDivergence
 from .boundary.boundary import run
 from .boundary.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawing
@@ -143,6 +143,12 @@ def vmap(
             )
         names = [_ArgumentName((args, kwargs), "", i) for i in range(len(leaves))]
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
+        if any(axes) and holds_records(treedef):
+            raise ArgumentError(
+                f"vmap: in_axes={in_axes!r} with a structured array.",
+                "its fields have axes of their own behind those of the array, so that another axis is not one of all",
+                "map over axis 0, after np.moveaxis(x, axis, 0)",
+            )
         axes = [_in_axis(x, a, n) for x, a, n in zip(leaves, axes, names, strict=True)]
         size = _size(leaves, axes, names, axis_size, axis_name)
         shared = [x if a is None else None for x, a in zip(leaves, axes, strict=True)]

@@ -25,12 +25,13 @@ import optree
 
 from ..errors import ArgumentError, ArgumentTypeError, TreeError
 from .containers import has_own_arithmetic, remembered
+from .records import STRUCTURED, Record, is_structured
 
 __all__ = [
     "KINDS", "Kind", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
-    "flatten_result", "flatten_up_to", "is_array", "is_picklable", "leaf", "leaf_names", "orders_of_keys",
-    "refuse_hidden_numbers", "register_dataclass", "register_node", "static_leaves", "statics_wrapped", "tree_map",
-    "treedef_outline", "unflatten", "with_structures",
+    "flatten_result", "flatten_up_to", "holds_records", "is_array", "is_picklable", "leaf", "leaf_names",
+    "orders_of_keys", "refuse_hidden_numbers", "register_dataclass", "register_node", "static_leaves",
+    "statics_wrapped", "tree_map", "treedef_outline", "unflatten", "with_structures",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"
@@ -70,6 +71,7 @@ KINDS: dict[type, Kind] = {
     **dict.fromkeys((np.bool_, np.int64, np.float32, np.float64, np.complex128), Kind.NUMBER),
 }
 
+_ndarray = np.ndarray
 _ARRAY, _OBJECTS, _FOREIGN = Kind.ARRAY, Kind.OBJECTS, Kind.FOREIGN
 
 
@@ -117,13 +119,17 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """Return the leaves of a tree and its structure; a dataclass is registered when it is first met."""
     # An array, a number or a tensor, by itself or as the only argument, is nearly every tree.
     alone = tree[0] if type(tree) is tuple and len(tree) == 1 else tree
-    if type(alone) in KINDS and type(alone) not in LEAVES_SEEN_AS:
+    kind = type(alone)
+    if kind in KINDS and kind not in LEAVES_SEEN_AS and (kind is not _ndarray or alone.dtype.names is None):
         return [alone], LEAF if alone is tree else _ONE_ARGUMENT
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
     for i, x in enumerate(leaves):
         kind = type(x)
         if kind in LEAVES_SEEN_AS:
             leaves[i] = LEAVES_SEEN_AS[kind](x)
+        elif kind in STRUCTURED and is_structured(x):
+            apart = lambda y: Record.of(y) if is_structured(y) else y
+            return flatten(optree.tree_map(apart, tree, namespace=NAMESPACE))
         elif kind not in KINDS and hasattr(kind, "__dataclass_fields__") and not (is_array(x) or _beside_fields(x)):
             with contextlib.suppress(ValueError):  # another thread was quicker
                 register_dataclass(kind)
@@ -191,6 +197,13 @@ class _Static:
 
 
 _register_node: Any = optree.register_pytree_node  # whose types know collections only
+_register_node(
+    Record,
+    lambda record: (record.fields.values(), record.dtype, record.fields),
+    lambda dtype, children: Record(dict(zip(dtype.names, children, strict=True)), dtype),
+    path_entry_type=optree.MappingEntry,
+    namespace=NAMESPACE,
+)
 _register_node(_Static, lambda static: ((), static), lambda static, children: static.value, namespace=NAMESPACE)
 
 
@@ -201,10 +214,17 @@ def flatten_result(tree: Any, passed: Sequence | None = None, statics: bool = Fa
     ``statics`` all that hold no numbers do, also where there are none.
     """
     leaves, treedef = flatten(tree)
-    numbers = sum([is_array(x) for x in leaves])
-    if numbers < len(leaves) and (statics or numbers):
-        return flatten(statics_wrapped(tree, passed, statics))
+    if statics or len(leaves) > 1:
+        numbers = sum([is_array(x) for x in leaves])
+        if numbers < len(leaves) and (statics or numbers):
+            return flatten(statics_wrapped(tree, passed, statics))
     return leaves, treedef
+
+
+def holds_records(treedef: optree.PyTreeSpec) -> bool:
+    """Whether there are structured arrays in a structure."""
+    kind: Any = treedef.type
+    return kind is Record or any([holds_records(child) for child in treedef.children()])
 
 
 def static_leaves(treedef: optree.PyTreeSpec, name: str) -> dict[str, Any]:
@@ -235,7 +255,7 @@ def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
 
 def leaf_names(tree: Any, name: str) -> list[str]:
     """Return how each leaf is reached from ``name``: ``params['w'][0]``."""
-    accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
+    accessors = flatten(tree)[1].accessors()
     return [a.codify(name) if len(a) else name for a in accessors]
 
 

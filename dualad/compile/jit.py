@@ -22,7 +22,7 @@ from ..base.locks import new_lock
 from ..base.log import log
 from ..base.signatures import Args
 from ..base.terminal import Timed
-from ..base.tree import flatten, is_array, orders_of_keys
+from ..base.tree import LeafName, flatten, is_array, orders_of_keys
 from ..batched import Batched
 from ..boundary.randomness import States
 from ..boundary.transformed import importable_name
@@ -232,8 +232,8 @@ class Jitted(HasFront):
                         raise
                     self._leave_uncompiled(key, _disagreement(error))
                 spec = None  # vmap can run the lanes in groups that agree
-            except DrawnInside as inside:
-                self._leave_uncompiled(key, _drawn_inside(inside))
+            except DrawnInside as drawn:
+                self._leave_uncompiled(key, _drawn_inside(drawn))
                 spec = None
             if spec is not None and key not in self._uncompiled:
                 return self._run(spec, None, given, tracers, args, kwargs)
@@ -307,7 +307,7 @@ class Jitted(HasFront):
             flags.append(as_it_is or is_array(x))
             if as_it_is or not flags[-1]:
                 continue
-            x = as_primal(x, f"argument leaf {i}", "jit")
+            x = as_primal(x, LeafName((args, kwargs), "(args, kwargs)", i), "jit")
             if isinstance(x, np.ndarray):
                 if not x.dtype.isnative:
                     x = x.astype(x.dtype.newbyteorder("="))

@@ -75,7 +75,8 @@ def as_primal(x, name: object, where: str):
         raise DtypeError(
             f"{where}: {name} has dtype {x.dtype}.",
             "it does not hold numbers",
-            "pass it by closure, or as a static object",
+            "pass it by closure, or as a static object; of a structured array select the fields of numbers:"
+            " x[['position', 'mass']]",
         )
     return x
 
