@@ -17,7 +17,7 @@ from ..program.variable import Step, Variable, aval_of_atom
 from .native.engine import Tally, engine
 from .native.groups import is_known
 from .native.loops import bodies, carried_in_memory, changes_of, check_loop
-from .native.lowering import SMALL, check
+from .native.lowering import check
 from .native.nests import with_nests
 from .native.operators import TYPES, Refused
 from .native.table import Way, lowering_of
@@ -31,11 +31,14 @@ __all__ = ["Cost", "Lowered", "explain_report"]
 
 #: what to do about a reason, by words in it
 _ADVICE = (
+    ("prints", "take it out where speed matters"),
     ("runs Python", "write it in NumPy's functions; a function under checkpoint or with a rule of its own is one call"),
     ("dtype", f"use {', '.join([t.name for t in TYPES])}"),
-    ("no machine code", "compute it outside of a loop, or by operators that have machine code"),
+    ("for the operator", "compute it outside of the loop, or by operators that have machine code"),
     ("entries", "leave the array out of the loop's body, or read a part of it"),
 )
+#: which of them are about loops: elsewhere the call costs what it does without `jit`
+_IN_LOOPS = ("for the operator", "entries")
 
 
 class Remaining(NamedTuple):
@@ -51,7 +54,9 @@ class Remaining(NamedTuple):
         given = ", ".join([repr(aval_of_atom(a)) for a in args[:3]]) + ", ..." * (len(args) > 3)
         where = "".join([f", in a {name}" for name in reversed(self.inside)])
         line = f" ({self.step.line})" if getattr(self.step, "line", None) else ""
-        advice = next((f"; {text}" for word, text in _ADVICE if word in self.reason), "")
+        word, advice = next(((word, f"; {text}") for word, text in _ADVICE if word in self.reason), ("", ""))
+        if word in _IN_LOOPS and not self.inside:
+            advice = "; NumPy's call serves it"
         return f"{op.name} of {given}{where}{line}: {self.reason}{advice}"
 
 
@@ -76,6 +81,8 @@ def remaining(
 
 def _reason(step: Step) -> str:
     op, args, params, outs = step
+    if op.kept:
+        return "it prints"
     if not is_pure(op, params):
         return "it runs Python code"
     avals = [*[aval_of_atom(a) for a in args], *[v.aval for v in outs]]
@@ -96,7 +103,8 @@ def _reason(step: Step) -> str:
     except (TypeError, ValueError, OverflowError, KeyError):
         pass
     most = max([a.size for a in avals])
-    return f"{most:,} entries, with these parameters" if most > SMALL else "these types or parameters are not known"
+    given = ", ".join([f"{k}={v!r}" for k, v in params.items() if type(v) in (bool, int, str, tuple)])
+    return f"no machine code for {most:,} entries" + f" with {given}" * bool(given)
 
 
 class Cost(NamedTuple):

@@ -28,7 +28,7 @@ from ..core.aval import Aval, aval_of, is_weak
 from ..core.contexts import TakenApart, active, apart, compiling, walking_back, writing
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
-from ..errors import BranchError, ConversionError, DualadError, InPlaceError, NotRepeatableError
+from ..errors import BranchError, DualadError, InPlaceError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
 from ..memory.memory import as_array, flush_writes, layout, snapshot
@@ -514,14 +514,26 @@ def _writes(f: Callable, array: np.ndarray, line: str) -> NotRepeatableError:
     )
 
 
+#: what is said where a number may have been meant as a setting
+_OF_SETTINGS = (
+    "int() ",
+    "not known yet",
+    "known when a program is written",
+    "unhashable",
+    "dtype int64 was given to np.",
+)
+
+
 @contextlib.contextmanager
 def advising() -> Iterator[None]:
     """Have refusals of a truth, an integer or a shape that values decide say what ``jit`` has for them."""
     try:
         yield
     except DualadError as error:
-        is_int = isinstance(error, ConversionError) and error.what.startswith("int() ")
-        if not (is_int or isinstance(error, BranchError) or "not known yet" in error.why):
+        said = f"{error.what} {error.why}"
+        if "static_arg" in error.instead or not (
+            isinstance(error, BranchError) or any([words in said for words in _OF_SETTINGS])
+        ):
             raise
         raise type(error)(
             error.what,

@@ -35,6 +35,8 @@ def verdict(op: Any) -> Compilation:
     """The verdict on an operator in NumPy source."""
     if op.name in _INLINED:
         return Compilation("inlined", "its programs are written into the source, as loops and branches")
+    if op.kept:
+        return Compilation("callback", "it prints")
     if op.kind in _CALLBACKS or op.effect:
         return Compilation("callback", _CALLBACKS.get(op.kind, "it is called for what it does besides returning"))
     if is_elementwise(op):

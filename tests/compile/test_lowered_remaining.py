@@ -26,7 +26,7 @@ def test_the_equation_of_a_body_that_keeps_a_loop_from_being_machine_code() -> N
 
     (line,) = report(f, np.arange(5.0), np.ones((3, 5)))
     assert line.startswith("      partition of f64[5], in a scan") and "test_lowered_remaining.py:" in line
-    assert "no machine code for the operator" in line and "outside of a loop" in line
+    assert "no machine code for the operator" in line and "outside of the loop" in line
 
 
 def test_dtypes_sizes_and_callbacks() -> None:

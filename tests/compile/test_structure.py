@@ -6,10 +6,13 @@ Each by itself, under and around the transforms, with machine code and without. 
 
 import enum
 import functools
+import operator
+import re
 import warnings
 
 import numpy as np
 import pytest
+import scipy.special
 
 import dualad as da
 from dualad.errors import BranchError, ConversionError, NotRepeatableError, OutputError, PerformanceNote
@@ -265,7 +268,7 @@ def test_prints_see_what_is_captured_and_which_path_is_taken(backend, capsys) ->
 
 def test_explain_says_what_keeps_a_print_from_machine_code(native_backend) -> None:
     text = da.jit(scanned).explain(2.0)
-    assert "debug_print" in text and "it runs Python code" in text and "test_structure.py" in text
+    assert "debug_print" in text and "it prints" in text and "test_structure.py" in text
 
 
 # ── generators of random numbers as arguments ────────────────────────────────────────────────────────────────────
@@ -372,3 +375,136 @@ def test_draws_that_would_stay_the_same_are_refused(draw, error) -> None:
     with pytest.raises(error):
         da.jit(lambda x, rng: (draw(rng), x)[1])(1.0, rng)
     assert rng.normal() == np.random.default_rng(0).normal()
+
+
+# ── structured arrays ────────────────────────────────────────────────────────────────────────────────────────────
+
+BODIES = np.zeros(4, [("at", "f8", (3,)), ("mass", "f8"), ("spin", [("axis", "f4", (2,)), ("rate", "f8")])])
+BODIES["at"] = np.random.default_rng(0).normal(size=(4, 3))
+BODIES["mass"], BODIES["spin"]["rate"], BODIES["spin"]["axis"] = [1.0, 2.0, 3.0, 4.0], 0.5, [[1.0, 2.0]] * 4
+
+
+def energy(b):
+    turning = np.sum(b["spin"]["rate"] ** 2 * b["spin"]["axis"][..., 1])
+    return np.sum(np.sum(b["at"] ** 2, axis=-1) * b["mass"]) + turning
+
+
+def by_fields(at, mass, axis, rate):
+    return np.sum(np.sum(at**2, axis=-1) * mass) + np.sum(rate**2 * axis[..., 1])
+
+
+FIELDS = (BODIES["at"], BODIES["mass"], BODIES["spin"]["axis"], BODIES["spin"]["rate"])
+
+
+def fields_of(record):
+    return record["at"], record["mass"], record["spin"]["axis"], record["spin"]["rate"]
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, np.recarray])
+def test_structured_arguments_are_seen_by_their_fields(backend, kind) -> None:
+    bodies = BODIES.view(kind)
+    slopes = da.grad(by_fields, argnums=(0, 1, 2, 3))(*FIELDS)
+    fast = da.jit(energy)
+    for _ in range(2):
+        assert fast(bodies) == pytest.approx(energy(BODIES), rel=1e-15)
+    for way in (da.grad(energy), da.jit(da.grad(energy)), da.grad(fast), da.jit(da.jit(da.grad(energy)))):
+        for found, right in zip(fields_of(way(bodies)), slopes, strict=True):
+            assert type(found) is np.ndarray and found.dtype == right.dtype
+            assert np.allclose(found, right, rtol=1e-6 if right.dtype == "f4" else 1e-14)
+    each = [energy(BODIES[i]) for i in range(4)]
+    for way in (da.vmap(energy), da.jit(da.vmap(energy)), da.vmap(fast)):
+        assert np.allclose(way(bodies), each, rtol=1e-14)
+    batched = da.jit(da.vmap(da.grad(energy)))(bodies)
+    assert np.allclose(batched["mass"], slopes[1], rtol=1e-14)
+    assert fast(bodies[1]) == pytest.approx(each[1], rel=1e-15)  # an entry
+    slope = da.jvp(energy, (bodies,), (bodies,))[1]
+    assert np.allclose(slope, sum([np.sum(s * x) for s, x in zip(slopes, FIELDS, strict=True)]), rtol=1e-7)
+
+
+def test_entries_and_writes_of_structured_arguments(backend) -> None:
+    def moved(b, dt):
+        b["at"] += dt * b["mass"][:, None]
+        heavy = b[1:]
+        heavy["mass"][0] = 10.0
+        b["spin"]["rate"][...] = dt
+        return np.sum(b[["at", "mass"]][-1]["at"]) + sum([np.sum(r["mass"]) for r in b]) + len(b) + b.at[..., 0].sum()
+
+    def attribute(b, dt):
+        return moved(b, dt) + b.shape[0] + b.ndim + b.size
+
+    for f in (moved, attribute):
+        plain, given = BODIES.view(np.recarray).copy(), BODIES.view(np.recarray).copy()
+        fast = da.jit(f)
+        for _ in range(2):
+            assert fast(given, 0.25) == pytest.approx(f(plain, 0.25), rel=1e-14)
+            assert all(np.array_equal(a, b) for a, b in zip(fields_of(given), fields_of(plain), strict=True))
+
+
+def test_captured_structured_arrays_are_read_at_each_call(backend) -> None:
+    bodies = BODIES.copy()
+    f = lambda x: np.sum(x * bodies["at"][:, 0] * bodies["mass"]) + x * bodies[1]["spin"]["rate"]
+    ways = [da.jit(f), da.jit(da.grad(f)), da.grad(da.jit(f)), da.jit(da.vmap(f))]
+    for _ in range(2):
+        one = f(1.0)
+        assert np.allclose([ways[0](2.0), ways[1](2.0), ways[2](2.0)], [2 * one, one, one], rtol=1e-14)
+        assert np.allclose(ways[3](np.array([1.0, 3.0])), [one, 3 * one], rtol=1e-14)
+        bodies["at"][2] += 1.0
+        bodies["spin"]["rate"] *= 2.0
+
+
+def test_what_structured_arguments_have_no_derivative_in_is_named() -> None:
+    named = np.zeros(2, [("name", "U5"), ("mass", "f8"), ("id", "i4")])
+    for way in (da.jit, da.vmap, da.grad):
+        with pytest.raises(da.errors.DtypeError, match=r"(?s)\['name'\] has dtype <U5.*x\[\['position', 'mass'\]\]"):
+            way(lambda b: np.sum(b["mass"]))(named)
+    with pytest.raises(da.errors.DtypeError, match=r"\['id'\] has dtype int32"):
+        da.grad(lambda b: np.sum(b["mass"]))(named[["mass", "id"]])
+    assert da.jit(lambda b: np.sum(b["mass"] + b["id"]))(named[["mass", "id"]]) == 0.0
+    with pytest.raises(da.errors.ArgumentError, match="structured array"):
+        da.vmap(lambda b: b["at"], in_axes=-1)(BODIES[:3])
+    with pytest.raises(AttributeError, match="has its fields"):
+        da.jit(lambda b: b.tobytes())(BODIES)
+
+
+# ── what refusals and reports say ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n: sum(range(n)),
+        lambda n: X[:n],
+        lambda n: np.zeros(n),
+        lambda n: np.arange(n),
+        lambda n: np.reshape(X, (n, -1)),
+        lambda n: np.sum(X, axis=n),
+        lambda n: X[np.full(3, n) > 1],
+        lambda n: np.unique(n * X),
+        lambda n: {1: 2.0, 3: 4.0}[n],
+        lambda n: operator.index(n),
+        lambda n: X if n else -X,
+    ],
+)
+def test_a_setting_that_is_traced_is_named_as_one(f) -> None:
+    with pytest.raises(da.errors.DualadError, match=r"static_arg(nums|names)"):
+        da.jit(f)(3)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "words"),
+    [
+        (lambda x: np.sort(x), np.arange(100.0), r"sort of f64\[100\] .*100 entries with axis="),
+        (lambda x: x @ x, np.ones((300, 300)), r"matmul of .*90,000 entries; NumPy's call serves it"),
+        (lambda x: scipy.special.jv(1.5, x), np.ones(3), r"jv of .*no machine code for the operator; NumPy's call"),
+        (
+            lambda x: da.scan(lambda c, r: (scipy.special.jv(1.5, c) + r, c), 0.0, x)[0],
+            np.ones(3),
+            r"jv of .*in a scan.*no machine code for the operator; compute it outside of the loop",
+        ),
+        (lambda x: x * 2, np.ones(3, np.float16), r"multiply of .*the dtype float16; use float64"),
+        (lambda x: np.sin(x) + da.wrap(np.cos)(x), np.ones(3), r"opaque_call of .*runs Python code"),
+    ],
+)
+def test_explain_names_operator_line_size_and_remedy(native_backend, f, x, words) -> None:
+    (line,) = [line for line in da.jit(f).explain(x).splitlines() if line.lstrip().startswith(words.split()[0] + " of")]
+    assert "test_structure.py:" in line and re.search(words, line)
