@@ -122,6 +122,9 @@ class States:
 
     def __init__(self, values: Iterable) -> None:
         self.generators = [x for x in values if type(x) not in KINDS and is_generator(x)]
+        if not self.generators:
+            self.states = self.counts = []
+            return
         self.states = [_state_of(x) for x in self.generators]
         self.counts = [0 if getattr(x, "note", None) is None else len(x.note) for x in self.generators]
 

@@ -193,7 +193,7 @@ class Jitted(HasFront):
                 continue
             if not spec.traced.decisions:
                 return spec, None
-            prints, states = mentions(spec.traced.program, stays), States(given.leaves)
+            prints, states = mentions(spec.traced.program, stays), States(given.generators)
             try:
                 inputs = spec.inputs(given)
                 out = silently(spec.run, inputs) if prints else spec.run(inputs)
@@ -217,7 +217,7 @@ class Jitted(HasFront):
         if tracers and (self.specialise or any([holds_staged(x) for x in tracers])):
             return self.f(*args, **kwargs)
         # A generator whose draws are noted is the argument of a function around this one.
-        inside = any([getattr(given.leaves[i], "note", None) is not None for i in places(given.leaves)])
+        inside = given.generators and any([getattr(x, "note", None) is not None for x in given.generators])
         if inside or key in self._uncompiled:
             return self.f(*args, **kwargs)
         spec, out = self._find(key, given)
@@ -245,10 +245,11 @@ class Jitted(HasFront):
         """Run a specialisation, unless ``out`` is what it gives, and let its next calls enter it at once."""
         if not self._waits and not spec.program.is_ready():
             return self.f(*args, **kwargs)
-        traced, states = spec.traced, States(given.leaves)
+        traced = spec.traced
+        states = States(given.generators if traced.draws else ())
         if tracers and traced.written:
             return self.f(*args, **kwargs)
-        arrays = given.arrays if out is not None else spec.inputs(given)
+        arrays = spec.inputs(given) if traced.draws and out is None else given.arrays
         if traced.draws:  # where lanes draw different numbers
             tracers = [x for x in arrays if isinstance(x, Tracer)]
         if tracers or traced.captured:  # one operator of the transform
@@ -320,9 +321,10 @@ class Jitted(HasFront):
             leaves[i] = x
         named = kwargs if len(kwargs) < 2 or self._sees_order else dict(sorted(kwargs.items()))
         avals = tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)])
-        ids = [id(leaves[i]) for i in places(leaves)]  # which of them are one
+        generators = [] if all(flags) else [leaves[i] for i in places(leaves)]
+        ids = list(map(id, generators))  # which of them are one
         key = (tree, avals, _convention.get(), orders_of_keys((args, named)), *map(ids.index, ids))
-        return Arguments(leaves, tree, flags, [x for x, m in zip(given, flags, strict=True) if m]), key
+        return Arguments(leaves, tree, flags, [x for x, m in zip(given, flags, strict=True) if m], generators), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with static arguments as they are."""

@@ -74,13 +74,15 @@ class Decision(NamedTuple):
 class Arguments(NamedTuple):
     """The leaves of a call's arguments, of which ``is_input`` are arrays and the others constants, and their tree.
 
-    Arrays of another byte order are converted; ``given`` has them as they are.
+    Arrays of another byte order are converted; ``given`` has them as they are. Some of the constants are ``generators``
+    of random numbers.
     """
 
     leaves: list
     tree: optree.PyTreeSpec
     is_input: list[bool]
     given: list
+    generators: list
 
     @property
     def arrays(self) -> list:
