@@ -201,7 +201,7 @@ def logistic(b: Lanes, x: str) -> str:
 def psi(b: Lanes, x: str) -> str:
     """Digamma: from −1 to 4 by its zero, moved to [1, 2]; asymptotic from 10 on, moved there; left of −1 mirrored.
 
-    There it is within 4 units of the larger of its two parts, near whose sums' zeros digits cancel.
+    Of negative numbers it is within 4 units of the larger of its two parts, near whose sums' zeros digits cancel.
     """
     left = b.compare("olt", x, 0.0)
     w = b.select(left, b.sub(1.0, x), x)
@@ -223,10 +223,11 @@ def psi(b: Lanes, x: str) -> str:
     y = b.select(small, b.add(w, 8.0), w)
     r = b.div(1.0, y)
     z = b.mul(r, r)
-    far = b.sub(b.sub(log(b, y), b.mul(r, 0.5)), b.mul(z, _polynomial(b, _DIGAMMA_TAIL, z)))
+    rest = b.fma(r, 0.5, b.mul(z, _polynomial(b, _DIGAMMA_TAIL, z)))
     pairs = [b.div(b.add(b.add(w, w), 7.0), b.mul(b.add(w, float(k)), b.add(w, 7.0 - k))) for k in range(4)]
     steps = b.add(b.add(pairs[3], pairs[2]), b.add(pairs[1], pairs[0]))
-    out = b.select(b.compare("olt", w, 4.0), near, b.select(small, b.sub(far, steps), far))
+    far = b.sub(log(b, y), b.select(small, b.add(rest, steps), rest))  # what is small is added up first
+    out = b.select(b.compare("olt", w, 4.0), near, far)
     turn = b.mul(b.sub(x, b.call("rint", x)), math.pi)
     mirrored = b.sub(out, b.div(b.mul(cos(b, turn), math.pi), sin(b, turn)))
     mirrored = b.select(b.compare("oeq", turn, 0.0), math.nan, mirrored)
