@@ -326,13 +326,15 @@ def _hyp0f1_in_v(v, z, out):
     if nowhere(far):
         return near
     t, slope = where(far, np.abs(z), 4.0), 0.0
+    root = 2 * np.sqrt(t)  # at ∞, elsewhere, nothing is computed
     if not nowhere(left):
         w, s = where(left, v, 1.0), where(left, t, 4.0)
-        slope = bessel_order(w - 1, 2 * np.sqrt(s), kind="jv", order=1) * sp.gamma(w) * np.power(s, 0.5 * (1 - w))
+        slope = bessel_order(w - 1, where(left, root, np.inf), kind="jv", order=1)
+        slope = slope * sp.gamma(w) * np.power(s, 0.5 * (1 - w))
     if not nowhere(right):
-        order, root = where(right, v, -1.5) - 1, 2 * np.sqrt(where(right, t, 5.0))
-        grown = out * bessel_order(order, root, kind="ive", order=1) / sp.ive(order, root)
-        slope = where(right, grown, slope)
+        order = where(right, v, -1.5) - 1
+        moved = bessel_order(order, where(right, root, np.inf), kind="ive", order=1)
+        slope = where(right, out * moved / sp.ive(order, where(right, root, 5.0)), slope)
     return where(far, out * (sp.psi(v) - 0.5 * np.log(t)) + slope, near)
 
 
