@@ -3,8 +3,9 @@
 One row for each function and parameter: points, median and largest relative error, how many are not finite, how many
 are above 1e-9; and at how many more points SciPy's value is wrong by more than 1e-9, or not finite, which are left out
 of the others. With ``--worst`` the points behind them. The oracle differentiates definitions that share nothing with
-the rules (``shape_families.py``) at 256 bits and more: Arb's balls say how many bits of a difference are right, and the
-precision is doubled until there are 60. Points whose derivative is below 1e-290 or above 1e290 are left out.
+the rules (``shape_families.py``) at 256 bits and more: the precision is doubled until Arb's balls say that 60 bits of
+a difference are right, or as many of mpmath's agree with those before. Points whose derivative is below 1e-290 or above
+1e290 are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .shape_families import FAMILIES, Arb, Family, Inverse, Mpmath, Undecided, f
 
 __all__ = ["Measured", "measure", "truths"]
 
-_STEP_BITS, _RIGHT_BITS = 128, 60
+_STEP_BITS = 128
 
 
 # ── truths ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,16 +58,20 @@ def _root(kit, define, place: int, index: int, point: list, start) -> list:
 
 def _exactly(kit, find, most_bits: int) -> list[float]:
     """Return numbers as floats; ``find()`` is called at twice the precision until all have enough bits, or are NaN."""
-    bits, out = kit.start, None
+    bits, out, before = kit.start, None, None
     while bits <= most_bits and (out is None or np.isnan(out).any()):
         with kit.at(bits):
             try:
                 found = find()
             except (ZeroDivisionError, mp.libmp.NoConvergence, OverflowError) as error:
                 raise Undecided from error
-            right = [float(v) if kit.bits(v) >= _RIGHT_BITS else np.nan for v in found]
-            out = right if out is None else [r if np.isnan(o) else o for o, r in zip(out, right, strict=True)]
-        bits *= 2
+            known = out or [np.nan] * len(found)
+            last = before or [None] * len(found)
+            out = [
+                float(v) if np.isnan(o) and kit.right(v, b) else o
+                for o, v, b in zip(known, found, last, strict=True)
+            ]  # fmt: skip
+        bits, before = 2 * bits, found
     return out
 
 
@@ -130,7 +135,7 @@ def _points(family, count: int, seed: int):
     if isinstance(family, Family):
         return np.broadcast_arrays(*family.points(rng, min(count, family.most_points))), None
     source = FAMILIES[family.family]
-    points = [np.array(p) for p in source.points(rng, min(count, source.most_points, 10_000))]
+    points = [np.array(p) for p in source.points(rng, min(count, family.most_points))]
     rising = next(m for m, which in source.members.values() if which == family.value)
     guesses = points[family.place].copy()
     points[family.place] = rising(*points)

@@ -36,7 +36,7 @@ from .incomplete import derivative_of_psi, gauss_legendre, weights_of_exponentia
 __all__ = ["oscillating"]
 
 _NODES, _WEIGHTS = gauss_legendre(72)
-_LANES, _DEPTH, _OUT, _STEEP = 128, 41.0, 0.8 * math.pi, math.tan(math.pi / 3)
+_LANES, _DEPTH, _STEEP = 128, 41.0, math.tan(math.pi / 3)
 
 
 class _Leg:
@@ -102,7 +102,8 @@ def _of_kind(kind: int, a, c, x, half, root):
 
 def _bent(a, c, x, s, t, steep, level=None):
     """Return the leg out, or to the left at a level of Im t, which starts in a direction."""
-    side, end, bend = (1.0, _OUT, 0.6) if level is None else (-1.0, level, 1.0)
+    out = np.where((c < 0.2 * a) & (x < 2 * a), 0.72, 0.8) * math.pi  # near x = a it is like s²/2x, to s near x
+    side, end, bend = (1.0, out, 0.6) if level is None else (-1.0, level, 1.0)
     rest, steep = end - t.imag, side * steep
 
     def path(r):

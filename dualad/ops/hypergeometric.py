@@ -89,14 +89,21 @@ class Polynomials:
         return {k: np.full(like.shape, float(not any(k))) for k in self.exponents}
 
 
-def series(ring: Polynomials, above: list[Linear], beneath: list[Linear], z, count: int):
-    """Add up the series, in which all coefficients must converge; return the sum and that of the absolute values."""
-    term = ring.one(z)
+def series(ring: Polynomials, above: list[Linear], beneath: list[Linear], z, count: int, off: float = 0.0):
+    """Add up the series, in which all coefficients must converge; return the sum and that of the absolute values.
+
+    ``off`` times zⁿ/n! is taken from the numerators: 1 leaves (₁F₁(b − a; b; z) − eᶻ)/a of ₁F₁(b − a; b; z).
+    """
+    term, power = ring.one(z), off * np.ones(z.shape)
+    term = {k: t - off * t for k, t in term.items()}
     total, size = {k: t.copy() for k, t in term.items()}, {k: np.abs(t) for k, t in term.items()}
     at = np.arange(len(z))
     for n in range(count):
         for p in above:
             term = ring.times(term, p, n)
+        if off:
+            term[ring.exponents[0]] -= power
+            power *= z / (n + 1)
         for p in beneath:
             term = ring.over(term, p, n)
         term = {k: t * (z * (1 / (n + 1))) for k, t in term.items()}
@@ -110,7 +117,7 @@ def series(ring: Polynomials, above: list[Linear], beneath: list[Linear], z, cou
                 open_ |= largest > 1e-18 * np.abs(total[k][at])
             open_ &= np.isfinite(largest) & (largest > 0)
             if not open_.all():
-                at, z, term = at[open_], z[open_], {k: t[open_] for k, t in term.items()}
+                at, z, power, term = at[open_], z[open_], power[open_], {k: t[open_] for k, t in term.items()}
                 above, beneath = ([(v[open_], c) for v, c in ps] for ps in (above, beneath))
             if not at.size:
                 return total, size
@@ -182,12 +189,17 @@ def _ratio(value: dict, size: dict):
     return np.max(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf), axis=0)
 
 
-def _confluent(ring: Polynomials, a: Linear, b: Linear, x, shrunk: bool):
-    """Return ₁F₁(b − a; b; x), or e⁻ˣ times that, ₁F₁(a; b; −x), and what its terms add up to, for x ≥ 0."""
-    value, size = series(ring, [_sum(b, a, -1)], [b], x, 20000)
+def _confluent(ring: Polynomials, a: Linear, less: Linear, b: Linear, x, shrunk: bool):
+    """Return ₁F₁(less; b; x), less = b − a, or e⁻ˣ times it, ₁F₁(a; b; −x), and what its terms add up to, x ≥ 0."""
+    value, size = series(ring, [less], [b], x, 20000)
     if shrunk:
         value, size = ({k: v * np.exp(-x) for k, v in part.items()} for part in (value, size))
-    hard = (_ratio(value, size) > 30) & (a[0] > b[0]) | (shrunk & (x > 700))  # where eˣ overflows
+        few = np.flatnonzero((np.abs(a[0]) < 0.1) & (b[0] > 0) & (x < 700))  # what a multiplies is not lost beside 1
+        rest = series(ring, [_at(less, few)], [_at(b, few)], x[few], 20000, 1.0)[0]
+        for k, v in ring.times({k: v * np.exp(-x[few]) for k, v in rest.items()}, _at(a, few)).items():
+            value[k][few], size[k][few] = v + (not any(k)), np.abs(v) + (not any(k))
+    ratio = _ratio(value, size)
+    hard = (ratio > 300) & (a[0] > b[0]) | (shrunk & (x > 700))  # where eˣ overflows
     far = np.flatnonzero(hard & (a[0] > 0) & (b[0] > 0))
     a, b, x = _at(a, far), _at(b, far), x[far]
     near = (a[0] * x < 1) & (x < 1)  # where the other series does not cancel
@@ -196,15 +208,22 @@ def _confluent(ring: Polynomials, a: Linear, b: Linear, x, shrunk: bool):
             continue
         p, q, z = _at(a, at), _at(b, at), x[at]
         parts = found(ring, [p], [q], -z, 400) if found is series else found(ring, p, q, z)
+        better = _ratio(*parts) < ratio[far[at]]  # not beside a polynomial
         for whole, part in zip((value, size), parts, strict=True):
             for k, v in part.items():
-                whole[k][far[at]] = v if shrunk else v * np.exp(z)
+                whole[k][far[at][better]] = (v if shrunk else v * np.exp(z))[better]
     return value, size
+
+
+def _ends(ring: Polynomials, p: Linear):
+    """Return where a series with this factor is a polynomial, to which another solution must not be added."""
+    moves = any([c and n for c, n in zip(p[1], ring.exponents[-1], strict=True)])
+    return (p[0] <= 0) & (p[0] > -400) & (p[0] == np.floor(p[0])) & (not moves)
 
 
 def _gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z, y):
     """Return ₂F₁ at z = 1 − y, 0 ≤ z < 1, and what its terms add up to as far as the series was taken."""
-    x = np.minimum(z, 0.75)
+    x = np.where(_ends(ring, a) | _ends(ring, b), z, np.minimum(z, 0.75))
     value, size = series(ring, [a, b], [c], x, 400)
     steep = np.abs(a[0] * b[0])
     early = lost_digits(value, size)
@@ -226,11 +245,17 @@ def _gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z, y):
         scale = h / ((n + 2) * (n + 1) * now * (1 - now))
         return {k: scale * (h * left[k] + (n + 1) * (right[k] - (1 - now) * middle[k])) for k in left}
 
+    positive = ~np.isin(far, early)  # terms, and nothing cancels
+    rising = positive & (a[0] > 0) & (b[0] > 0)
+
     def reach(now, at):
-        return np.minimum(0.5 * np.minimum(now, 1 - now), 3 * np.sqrt(now * (1 - now) / (1 + steep[at])))
+        drift = np.where(rising[at], 0.0, np.abs(c[0][at] - both[0][at] * (1 - now)))  # a power's terms cancel, too
+        width = now * (1 - now)
+        return np.minimum.reduce(
+            [0.5 * now, 0.5 * (1 - now), 3 * np.sqrt(width / (1 + steep[at])), 6 * width / (1 + drift)]
+        )
 
     found, grown = _carried(ring, f, slope, 1 - x, y[far], reach, following)
-    positive = ~np.isin(far, early)  # terms, and nothing cancels
     for k, v in found.items():
         value[k][far], size[k][far] = v, np.where(positive, np.abs(v), grown[k])
     return value, size
@@ -247,34 +272,61 @@ def _values(ring: Polynomials, parameters: list[Linear], z):
             continue
         x, (a, b, *c) = z[at], [_at(p, at) for p in parameters]
         if not c:
-            found = _confluent(ring, a if left else _sum(b, a, -1), b, np.abs(x), left)
+            both = (a, _sum(b, a, -1)) if left else (_sum(b, a, -1), a)
+            found = _confluent(ring, *both, b, np.abs(x), left)
         else:
-            found = _left_gauss(ring, a, b, c[0], x) if left else _gauss(ring, a, b, c[0], x, 1 - x)
+            found = (_left_gauss if left else _right_gauss)(ring, a, b, c[0], x)
         for whole, part in zip((out, size), found, strict=True):
             for k in ring.exponents:
                 whole[k][at] = part[k]
     return out, size
 
 
-def _left_gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z):
-    """Return ₂F₁ for z < 0 with the smaller parameter in front, and where that loses digits the better of both."""
-    log = -np.log1p(-z)
-    best: tuple[dict, dict] = {k: np.full(z.shape, np.nan) for k in ring.exponents}, {}
+def _best(ring: Polynomials, count: int, tries: Sequence[tuple]):
+    """Return, of ways to compute polynomials, the best where one loses digits; each has the lanes that it is for."""
+    best: tuple[dict, dict] = {k: np.full(count, np.nan) for k in ring.exponents}, {}
     best[1].update({k: v.copy() for k, v in best[0].items()})
-    smaller = a[0] <= b[0]
-    for this, other, turn in ((a, b, smaller), (b, a, ~smaller), (a, b, ~smaller), (b, a, smaller)):
+    for turn, compute in tries:
         at = np.flatnonzero(turn & (_ratio(*best) > 1e3))
         if not at.size:
             continue
-        p, q, x, grown = _at(this, at), _at(c, at), z[at], log[at]
-        value, size = _gauss(ring, p, _sum(q, _at(other, at), -1), q, x / (x - 1), 1 / (1 - x))
-        front = {k: v * np.exp(p[0] * grown) for k, v in ring.exponential(grown, p[1]).items()}
-        found = ring.product(value, front), ring.product(size, {k: np.abs(v) for k, v in front.items()})
+        found = compute(at)
         better = _ratio(*found) < _ratio(*({k: v[at] for k, v in part.items()} for part in best))
         for whole, part in zip(best, found, strict=True):
             for k in ring.exponents:
                 whole[k][at[better]] = part[k][better]
     return best
+
+
+def _with_power(ring: Polynomials, found: tuple, grown, power: Linear):
+    """Return what was found, multiplied by exp(grown)^power."""
+    front = {k: v * np.exp(power[0] * grown) for k, v in ring.exponential(grown, power[1]).items()}
+    return ring.product(found[0], front), ring.product(found[1], {k: np.abs(v) for k, v in front.items()})
+
+
+def _left_gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z):
+    """Return ₂F₁ for z < 0 with the smaller parameter in front, and where that loses digits the better of both."""
+    smaller = a[0] <= b[0]
+
+    def pfaff(at, this: Linear, other: Linear):
+        p, q, x = _at(this, at), _at(c, at), z[at]
+        found = _gauss(ring, p, _sum(q, _at(other, at), -1), q, x / (x - 1), 1 / (1 - x))
+        return _with_power(ring, found, -np.log1p(-x), p)
+
+    pairs = ((a, b, smaller), (b, a, ~smaller), (a, b, ~smaller), (b, a, smaller))
+    return _best(ring, z.size, [(turn, lambda at, p=p, q=q: pfaff(at, p, q)) for p, q, turn in pairs])
+
+
+def _right_gauss(ring: Polynomials, a: Linear, b: Linear, c: Linear, z):
+    """Return ₂F₁ for 0 ≤ z < 1, and where that loses digits by Euler's (1 − z)ᶜ⁻ᵃ⁻ᵇ ₂F₁(c − a, c − b; c; z)."""
+
+    def euler(at):
+        p, q, r, x = _at(a, at), _at(b, at), _at(c, at), z[at]
+        left = _sum(r, q, -1)
+        return _with_power(ring, _gauss(ring, _sum(r, p, -1), left, r, x, 1 - x), np.log1p(-x), _sum(left, p, -1))
+
+    direct = lambda at: _gauss(ring, _at(a, at), _at(b, at), _at(c, at), z[at], 1 - z[at])
+    return _best(ring, z.size, [(True, direct), (True, euler)])
 
 
 def hypergeometric_derivative(*given, order: Sequence[int]):
@@ -311,8 +363,15 @@ def _to_depth(exponent, step: float):
 
 
 def _tricomi(ring: Polynomials, a, b, x) -> dict:
-    """Return the Taylor polynomials of ``hyperu`` in a and b, for a > 0."""
+    """Return the Taylor polynomials of ``hyperu`` in a and b, for a > 0.
+
+    As a → 0 the mean of s cancels ψ(a) ~ −1/a; by parts U(a, b) = x U(a + 1, b + 1) + (a − b + 1) U(a + 1, b).
+    """
     i, j = ring.exponents[-1]
+    small = np.flatnonzero(a < 0.1)
+    parts = [_tricomi(ring, a[small] + 1, b[small] + n, x[small]) for n in (0, 1)] if i and small.size else None
+    if parts:
+        rest = ring.times(parts[0], (a[small] - b[small] + 1, (1.0, -1.0)))
     a, b, x = (v[:, None] for v in (a, b, x))
     linear = b - 1 - x
     root = np.hypot(linear, 2 * np.sqrt(a * x))
@@ -329,6 +388,8 @@ def _tricomi(ring: Polynomials, a, b, x) -> dict:
         values = weights * np.exp(exponent(side * nodes) - sp.gammaln(a))
         for k, weight in weights_of_exponential((i, j), slope).items():
             total[k] = total[k] + np.sum(weight * values, axis=-1) / (math.factorial(k[0]) * math.factorial(k[1]))
+    for k in [k for k in ring.exponents if k[0] and not k[1]] if parts else ():
+        total[k][small] = rest[k] + x[small, 0] * parts[1][k]
     return total
 
 

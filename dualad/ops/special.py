@@ -316,11 +316,12 @@ def _hypergeometric(ufunc: np.ufunc, names: str, *domains: Domain, z: Callable, 
 
 
 def _hyp0f1_in_v(v, z, out):
-    """By the series; where that cancels by Γ(v) t^((1−v)/2) B(v−1, 2√t), t = |z|, with B = J left of −4 and −2v.
+    """By the series; where it cancels by Γ(v) t^((1−v)/2) B(v−1, 2√t), t = |z|: with B = J left of −4 and −2v or −v²/9.
 
     With B = I it cancels right of 4 and −3v for v < 0, where Γ(v) may underflow and the quotient of I′ by I serves.
     """
-    left, right = z < -np.maximum(4.0, 2 * v), (v < 0) & (z > np.maximum(4.0, -3 * v))
+    left = z < -np.maximum(4.0, where(v < 0, v * v / 9, 2 * v))
+    right = (v < 0) & (z > np.maximum(4.0, -3 * v))
     far = left | right
     near = HYPERGEOMETRIC["hyp0f1"](v, where(far, 0.0, z), order=(1, 0))
     if nowhere(far):

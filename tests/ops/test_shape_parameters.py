@@ -378,8 +378,25 @@ def test_hypergeometric_functions_at_special_points() -> None:
         f = lambda a, b, x=x: sp.hyp1f1(a, b, -x)
         np.testing.assert_allclose(da.grad(f, argnums=(0, 1))(a, b), np.array(expected, float), rtol=1e-11)
         assert da.grad(lambda b, a=a, f=f: da.grad(f)(a, b))(b) == pytest.approx(float(mixed), rel=1e-9)
-    vanishing = slope(lambda a: sp.hyp2f1(a, 3.0, 2.0, 0.9), -20.3)  # (1 − z)^19.3 times a sum: it knows what it lost
-    assert np.isnan(vanishing)
+    for a, b, c, z in (  # powers of 1 − z, and where one solution's power grows in steps that the other allows
+        (-20.3, 3.0, 2.0, 0.9),
+        (-7.0, 0.5, 0.5, 0.99),
+        (-220.2, 40.1, 5.3, 0.97),
+        (-131.4, -17.7, 12.0, 0.9999),
+    ):
+        with mp.workdps(200):
+            h = mp.mpf(10) ** -60
+            power = float((mp.hyp2f1(a + h, b, c, z) - mp.hyp2f1(a - h, b, c, z)) / (2 * h))
+        assert slope(lambda a, b=b, c=c, z=z: sp.hyp2f1(a, b, c, z), a) == pytest.approx(power, rel=1e-10)
+    for a, b, x in ((1e-6, 80.0, -0.9), (-1e-6, 60.0, -9.0), (79.3, 78.1, -80.0), (-6.0, 4.4, 159.4)):
+        with mp.workdps(80):  # beside 1, where saddle points are few, beside a polynomial
+            beside = float(mp.diff(lambda b, a=a, x=x: mp.hyp1f1(mp.mpf(a), b, x), mp.mpf(b), h=mp.mpf(10) ** -30))
+        assert slope(lambda b, a=a, x=x: sp.hyp1f1(a, b, x), b) == pytest.approx(beside, rel=1e-11)
+    with mp.workdps(60):
+        small = float(mp.diff(lambda a: mp.hyperu(a, mp.mpf(-0.46), mp.mpf(4e-6)), mp.mpf(1e-7), h=mp.mpf(10) ** -25))
+        before = float(mp.diff(lambda v: mp.hyp0f1(v, mp.mpf(-30.8)), mp.mpf(-76.00002), h=mp.mpf(10) ** -25))
+    assert slope(lambda a: sp.hyperu(a, -0.46, 4e-6), 1e-7) == pytest.approx(small, rel=1e-12)
+    assert slope(lambda v: sp.hyp0f1(v, -30.8), -76.00002) == pytest.approx(before, rel=1e-11)
     for a, b, x in ((-0.5, 0.5, 2.0), (-2.0, 0.5, 0.4), (-40.2, 3.0, 50.0)):  # the integral needs a > 0
         with mp.workdps(60):
             h = mp.mpf(10) ** -20
