@@ -28,8 +28,9 @@ __all__ = [
 #: an exact list; a function's code and defaults; an attribute of an object; what a function says of a thing
 CELL, ENTRY, ITEMS, LENGTH, LIST, CODE, DEFAULTS, ATTRIBUTE, SAID = range(9)
 
-_NUMBERS = (bool, int, float, complex, np.generic)
-_TEXTS = (str, bytes)
+_PLAIN = (bool, int, float, complex, np.generic, str, bytes)
+#: types of which equal values are the same
+_EXACT = frozenset({int, str, bytes})
 
 
 class _Missing:
@@ -120,11 +121,14 @@ def same(a: Any, b: Any) -> bool:
     """Whether a function can't tell two values apart: numbers with their signed zeros, texts, tuples of such."""
     if a is b:
         return True
-    if type(a) is not type(b):
+    kind = type(a)
+    if kind is not type(b):
         return False
-    if type(a) is tuple:
-        return len(a) == len(b) and all([x is y or same(x, y) for x, y in zip(a, b, strict=True)])
-    return isinstance(a, (*_NUMBERS, *_TEXTS)) and repr(a) == repr(b)
+    if kind is tuple:
+        return len(a) == len(b) and all(map(same, a, b))
+    if kind in _EXACT:
+        return a == b
+    return isinstance(a, _PLAIN) and repr(a) == repr(b)
 
 
 # ── what is asked of things ──────────────────────────────────────────────────────────────────────────────────────
