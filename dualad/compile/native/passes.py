@@ -57,6 +57,8 @@ _HURRY = 1500
 _BATCH, _FEW, _MOST = 64, 256, 3000
 #: operators of a cycle that take as long as something takes to be stored
 _DEAR = 10
+#: parts of a joined array that are looked at; operations that are as much as to store an entry and to copy it
+_JOINED, _STORED = 256, 4
 #: what reads arrays that are in memory, and has a loop of its own
 _WHOLE = (Way.PRODUCT, Way.ROWS)
 #: arrays that are worth a loop
@@ -175,6 +177,7 @@ class Pass(Equations):
                     readers.setdefault(a, []).append(step)
         held = {*self.writes, *[s.out for s in self.steps if is_long(s)], *self._left_out()}
         held |= self._read_by_value(held)
+        held |= self._joined(held)
         cheap = self._cheap()
         for v in reversed(self.maker):
             users = readers.get(v, [])
@@ -207,6 +210,22 @@ class Pass(Equations):
             elif way is Way.SCATTER:
                 found += [*args, *outs]
         return {v for v in found if type(v) is Variable and v in self.maker}
+
+    def _joined(self, held: set) -> set[Variable]:
+        """The parts of joined arrays for which the same would be computed again and again."""
+        found: set[Variable] = set()
+        for v, (_, args, _, _) in self.maker.items():
+            if self._way(v) is not Way.JOIN or not 2 < len(args) <= _JOINED:
+                continue
+            parts = {p for a in args if type(a) is Variable and (p := self._before_moves(a)) and p not in held}
+            again = sum([self._effort([p], held) for p in parts]) - self._effort(parts, held)
+            if again > _STORED * len(parts):
+                found |= parts
+        return found
+
+    def _effort(self, roots: Iterable[Variable], held: set) -> int:
+        """Return the operations for an entry of each."""
+        return sum([not self._shows(v) for v in self._behind(roots, held)])
 
     def _left_out(self) -> list[Variable]:
         """Gathers of which only a part is used: all of their positions have to be checked."""

@@ -136,6 +136,18 @@ def test_what_is_read_at_other_places_is_stored_once() -> None:
     same(f, x, exact=False)
 
 
+def test_what_joined_parts_share_is_computed_once() -> None:
+    def f(x):
+        y = (x[1:] - x[:-1]) / (2.0 + np.sqrt(x[1:] ** 2 + x[:-1] ** 2) * x[1:])
+        z = y / (1.0 + np.sqrt(y * y) * x[1:])
+        return np.concatenate([z * x[1:], z - x[1:], z / (3.0 + x[1:] ** 2), -z, z + z])
+
+    x = numbers(50)
+    same(f, x, exact=False)
+    (group,) = da.jit(f)._specialised((x,), {}).program.compiled.groups
+    assert group.text.count("sqrt") < 6  # two of them, and what declares one: not two for each part
+
+
 @pytest.mark.parametrize("view", [lambda x: x[:, ::2], lambda x: x.T, lambda x: x[::-1], np.asfortranarray])
 def test_arguments_that_are_not_in_order(view) -> None:
     x = view(numbers(12, 12))
