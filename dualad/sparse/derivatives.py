@@ -87,8 +87,7 @@ class _SparseDerivative:
         array, shape (entries,)
             May be differentiated and batched like the result of any function.
         """
-        _, prepared, _, _, data = self._computed(args, kwargs)
-        return data[self._kept(prepared)] if self._options.triangle != "full" else data
+        return self._computed(args, kwargs, shown=True)[-1]
 
     @public
     def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
@@ -269,7 +268,10 @@ class _SparseDerivative:
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _computed(self, args: tuple, kwargs: dict) -> tuple[Problem, Prepared, Any, Linearization, Any]:
+    def _computed(
+        self, args: tuple, kwargs: dict, shown: bool = False
+    ) -> tuple[Problem, Prepared, Any, Linearization, Any]:  # fmt: skip
+        """Return what there is to arrange: last the entries, or those that are shown."""
         problem = self._problem(args, kwargs)
         prepared = self._find(problem)
         out, stage = problem.linearized()
@@ -284,14 +286,18 @@ class _SparseDerivative:
             )
         for _ in range(3):
             try:
-                data = values = prepared.values(stage, self._options.executor, self._f)
+                is_checked = self._is_checked(prepared)
+                kept = self._kept(prepared) if shown else slice(None)
+                now = slice(None) if is_checked else kept
+                data = values = prepared.values(stage, self._options.executor, self._f, now)
             except Grown as grown:
                 if self._options.check == "raise":
                     raise self._missed(prepared, grown.sparsity) from None
                 prepared = self._repair(prepared, grown.sparsity)
                 continue
-            if self._is_checked(prepared):
+            if is_checked:
                 data = prepared.checked(data, stage, partial(self._missed, prepared, prepared.sparsity))
+                data, values = (None if data is None else data[kept]), values[kept]
             if data is not None:
                 return problem, prepared, out, stage, data
             S, pattern_here = prepared.sparsity, partial(pattern_of_program, problem, stage.program)

@@ -26,7 +26,7 @@ from .maps import ELEMENTWISE, positions_of
 from .needs import scipy_sparse
 from .walk import Walk, full_tags
 
-__all__ = ["NoValues", "Plan"]
+__all__ = ["NoValues", "Plan", "are_alike", "outline_of"]
 
 
 class NoValues(Exception):
@@ -263,16 +263,12 @@ class Plan:
         self.matrix = whole.matrix
         self.work = planner.work
         self._result, actions = whole.slot, _needed_actions(planner.actions, whole.slot, planner.known)
-        self._form = _form(program)
+        self._outline = outline_of(program)
         self._known, self._actions = _frozen((planner.known, actions), {})
 
     def fits(self, program: Program) -> bool:
         """Whether a program has the form that the plan was made for."""
-        (known, held), (form, arrays) = self._form, _form(program)
-        return known == form and len(held) == len(arrays) and all([
-            a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b))
-            for a, b in zip(held, arrays, strict=True)
-        ])  # fmt: skip
+        return are_alike(self._outline, outline_of(program))
 
     def values(self, program: Program) -> Any:
         """Return the entries of the matrix, in the order of the plan's pattern, for a program of the plan's form."""
@@ -313,23 +309,43 @@ def _needed_actions(actions: list[tuple], result: int, known: dict) -> list[tupl
     return out[::-1]
 
 
-def _form(program: Program) -> tuple[list, list]:
-    """Return a plan's key: operators, parameters, wiring, shapes, and positions that move entries."""
+def outline_of(program: Program, whole: bool = False) -> tuple[list, list]:
+    """Return a plan's key: operators, parameters, wiring, shapes, and positions that move entries.
+
+    Of the ``whole`` program, all of its constants; which numbers are unknown is part of the wiring then.
+    """
     numbers = {v: i for i, v in enumerate(program.inputs)}
     form: list = []
     arrays: list = []
     for op, args, params, outs in program.recorded:
-        wiring = []
+        wiring: list = []
         linear = None if op.name in ELEMENTWISE else op.linear_positions(len(args), params)
         for i, a in enumerate(args):
             if type(a) is Variable:
                 wiring.append(numbers[a])
-            else:
-                wiring.append(np.shape(a))
-                if linear is not None and i not in linear:
-                    arrays.append(a)
+                continue
+            wiring.append(np.shape(a))
+            if whole:
+                is_unknown = isinstance(a, Tracer)
+                wiring.append(is_unknown)
+                arrays += [] if is_unknown else [a]
+            elif linear is not None and i not in linear:
+                arrays.append(a)
         for v in outs:
             numbers[v] = len(numbers)
         form.append((op, params, wiring, [v.aval for v in outs]))
     form.append([numbers[o] if type(o) is Variable else np.shape(o) for o in program.outputs])
     return form, arrays
+
+
+def are_alike(one: tuple[list, list], other: tuple[list, list]) -> bool:
+    """Whether a plan for the program of one outline is one for that of the other."""
+    (known, held), (form, arrays) = one, other
+    try:
+        is_same = known == form and len(held) == len(arrays)
+    except ValueError:  # there are arrays among the parameters
+        return False
+    return is_same and all([
+        a is b or (type(a) is type(b) and not isinstance(a, Tracer) and np.array_equal(a, b))
+        for a, b in zip(held, arrays, strict=True)
+    ])  # fmt: skip

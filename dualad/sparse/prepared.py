@@ -24,7 +24,8 @@ from ..transforms.linearize import Linearization
 from .coloring import Coloring
 from .coloured import Products
 from .detect import MAX_MEMORY
-from .direct import NoValues, Plan
+from .direct import NoValues, Plan, are_alike, outline_of
+from .internal import Internal
 from .needs import traced_product
 from .structure import Sparsity
 from .walk import TooDense
@@ -36,6 +37,8 @@ DIRECT = 2.6
 #: what direct accumulation costs besides in machine code, where products of slices are vectors, if a matrix has more
 #: than so many columns; of fewer both are straight code (measured on twelve problems of control, meshes and grids)
 _COMPILED, _STRAIGHT = 1.6, 64
+#: internal variables are worth it where they take this share of the cost, which is a guess
+_SURE = 0.8
 #: the cost of making a plan, in direct accumulations
 _WORTH_A_PLAN = 10
 #: number of forms of the linear program that get plans before products are taken
@@ -68,6 +71,8 @@ class Prepared:
         self.method = "direct" if mode == "direct" or (mode == "auto" and direct < products) else "products"
         self._products: Products | None = None
         self._plans: list[tuple[Plan, np.ndarray | None]] = []
+        #: plans in internal variables, behind the program's outline and whether they are for all entries
+        self._internal: list[tuple[tuple[list, list], bool, Internal | None]] = []
         self._probe: Any = None
         self._why, self._called = "", False
         #: what the pattern was read from besides arguments, and whether all of that could be noted
@@ -97,7 +102,9 @@ class Prepared:
             self.coloring.explain(),
             f"cost, in products: by products {products:g}, direct accumulation {unknown}; chosen: {self.method}",
         ]
-        return "\n".join([*lines, self._why] if self._why else lines)
+        plans = [plan for *_, plan in self._internal if plan is not None]
+        lines += [f"compiled: {plan.explain()}" for plan in plans[:1]] + [self._why] * bool(self._why)
+        return "\n".join(lines)
 
     @public
     def save(self, file: str | os.PathLike) -> None:
@@ -124,6 +131,7 @@ class Prepared:
             **vars(self),
             "_products": None,
             "_plans": [],
+            "_internal": [],
             "guards": None,
             "blocks": None,
             "identity": self.identity(),
@@ -139,8 +147,42 @@ class Prepared:
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def values(self, stage: Linearization, executor: Any = None, f: Any = None) -> Any:
-        """Return the entries, in the order of the pattern; products by the workers of an executor, if there is one."""
+    def values(self, stage: Linearization, executor: Any = None, f: Any = None, kept: Any = slice(None)) -> Any:
+        """Return the entries that are kept, in the order of the pattern.
+
+        Products are carried out by the workers of an executor, if there is one.
+        """
+        found = self._in_internal_variables(stage, kept)
+        if found is not None:
+            return found
+        found = self._by_columns(stage, executor, f)
+        return found if type(kept) is slice else found[kept]
+
+    def _in_internal_variables(self, stage: Linearization, kept: Any) -> Any:
+        """Return the entries by fewer products with what is between, if that is how to find them; else None."""
+        is_ours = self.deferred and self.sparsity.scope == "global" and self.coloring.substitution is None
+        if compiling.get() is None or not is_ours:
+            return None
+        if self.method == "direct" and self.sparsity.shape[1] <= _STRAIGHT:
+            return None
+        program, S, is_whole = unpack_constants(stage.program), self.sparsity, type(kept) is slice
+        outline = outline_of(program, whole=True)
+        for form, whole, plan in self._internal:
+            if whole == is_whole and are_alike(form, outline):
+                return None if plan is None else plan.values(program)
+        limit = (MAX_MEMORY if self._max_memory is None else self._max_memory) // _PLANNED
+        try:
+            plan = Internal(program, S.rows[kept], S.indices[kept], limit)
+        except (NoValues, TooDense):
+            plan = None
+        products, direct = self.costs
+        if plan is not None and plan.cost > _SURE * min(products, _COMPILED * direct):
+            plan = None
+        self._internal = [(outline, is_whole, plan), *self._internal][:_FORMS]
+        return None if plan is None else plan.values(program)
+
+    def _by_columns(self, stage: Linearization, executor: Any, f: Any) -> Any:
+        """Return all entries by products, or by direct accumulation."""
         found = self._direct(stage) if self._goes_direct() else None
         if found is not None:
             return found
