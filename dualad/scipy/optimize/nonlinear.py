@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import MethodType
 from typing import Any
 
@@ -19,11 +20,11 @@ import scipy.sparse as ss
 from ...base.tree import is_array
 from ...core.above import ABOVE
 from ...core.aval import aval_of, is_inexact
-from ...errors import PerformanceNote, ShapeError, SparsityError
+from ...errors import DualadError, PerformanceNote, ShapeError, SparsityError
 from ...guards.places import same
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
-from .problem import compiled, compiled_later
+from .problem import compiled, compiled_later, is_jitted
 from .stationary import Part
 
 __all__ = ["Curvature", "Matrix", "Model", "Rows", "model_of", "one_number"]
@@ -135,6 +136,11 @@ class Model:
     def matrix(self, name: str, *at: Any) -> Matrix:
         """Return the ``"jacobian"`` of the constraints, or the lower triangle of the Lagrangian's ``"hessian"``."""
         derivative, known = self._derivatives[name], self._matrices.get(name)
+        if known is not None and is_jitted(known.data):
+            with suppress(DualadError):  # which is raised below, too
+                known.data(*at)  # compares what it reads, sooner than Python does, and finds another pattern
+                if derivative.sparsity is known.prepared.sparsity:
+                    return known
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PerformanceNote)  # that a small matrix is dense is no news here
             prepared = derivative.prepare(*at)
