@@ -175,9 +175,14 @@ class Jitted(HasFront):
         return explain_report(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
 
     def unguarded(self, *args: Any) -> Callable | None:
-        """Return what calls the code for such arguments and compares nothing that it reads; None if it runs Python."""
-        self(*args)
+        """Return what calls the code for such arguments and compares nothing that it reads; None if it runs Python.
+
+        What does not depend on the arguments is returned itself at each call, and is not to be written to.
+        """
+        out = self(*args)
         bare = self._entries[0].without_captures() if len(self._entries) == 1 else None
+        if len(self._entries) == 1 and self._entries[0].is_constant:
+            return lambda *at: out
         return None if bare is None else front([bare], MethodType(Jitted.__call__, self))
 
     def _specialised(self, args: tuple, kwargs: dict) -> Specialisation:

@@ -25,6 +25,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..guards.reach import Reach
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
+from ..program.variable import Variable
 from .captures import Captures
 from .whole_numbers import fits
 
@@ -227,6 +228,13 @@ class FastPath:
         self.guards.append(Guard(op, slot, thing, first))
         for i, x in parts:
             self._look(x, first + i, False)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether results are the same whatever arguments hold, and nothing else is done."""
+        traced, program = self._spec.traced, self._spec.program
+        is_free = not program.steps and not any([type(o) is Variable for o in program.outputs])
+        return is_free and traced.check is None and not traced.written and all([r is None for r in traced.returned])
 
     def without_captures(self) -> FastPath | None:
         """Return the same with nothing to compare besides the arguments, if the code runs no Python."""

@@ -428,3 +428,7 @@ def test_a_call_without_guards_is_of_what_was_read_when_it_was_made() -> None:
     np.testing.assert_array_equal(f.unguarded(X)(X), 3.0 * np.sqrt(X))
     np.testing.assert_array_equal(bare(X[:2]), 3.0 * np.sqrt(X[:2]))  # another signature goes the usual way
     assert da.jit(lambda x: da.wrap(np.sin, jac=np.cos)(x) + 1).unguarded(X) is None  # Python runs in it
+    slope = da.jit(da.grad(lambda x: np.sum(3.0 * x))).unguarded(X)  # the same everywhere
+    assert slope(2 * X) is slope(X)
+    np.testing.assert_array_equal(slope(X), np.full(X.shape, 3.0))
+    assert da.jit(lambda x: x).unguarded(X) is None  # its argument is no constant
