@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, aval_of
+from ...core.aval import Aval
 from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
@@ -34,6 +34,8 @@ __all__ = ["Kernel", "Writer", "clamp", "find_cuts", "in_memory_as", "is_counted
 _SAME = frozenset({"copy", "reshape", "stop_gradient"})
 #: entries of constants that are looked at at a time
 _BLOCK = 1 << 15
+#: equations behind each other that an entry is computed from, where some move entries: others recompute them
+_DEEP = 150
 
 
 def is_counted(x: Any) -> bool:
@@ -74,6 +76,7 @@ class Kernel:
         self.bands: dict[int, Bands] = {}
         self.narrow: dict[int, np.ndarray | Multiples] = {}
         self.inline = False
+        self._equations: dict[int, tuple] = {}
         #: arrays that it has read, and the indices, if they are known
         self.loaded: set[tuple[Variable, Index]] = set()
         #: whether the entries of each row are all computed for that row
@@ -127,6 +130,35 @@ class Kernel:
         """Return the shape of an array in memory, as indices mean it."""
         return self.shape if self.flat and math.prod(shape) == self.shape[0] else shape
 
+    def about(self, a: Variable) -> tuple[Any, Sequence, dict, list[Aval]]:
+        """Return the equation that computes an array, with what its arguments are: asked for at each entry."""
+        found = self._equations.get(id(a))
+        if found is None:
+            op, args, params, _ = self.maker[a]
+            found = self._equations[id(a)] = (op, args, params, [aval_of_atom(x) for x in args])
+        return found
+
+    def operands(self, a: Variable, index: Index) -> list[tuple[Any, Index]]:
+        """Return what an entry is computed from, unless it is entries moved: arguments, and the indices there."""
+        op, args, params, avals = self.about(a)
+        if op.name == "reshape" and self.lanes:
+            return [(args[0], reshape_index(avals[0].shape, a.aval.shape, index))]
+        way = entry_way(op, args)
+        if way is Way.GATHER:
+            where = Places(params["template"], avals[0].shape, [x.shape for x in avals[1:]])
+            return [(x, where.array_index(j, index)) for j, x in enumerate(args[1:])]
+        if way is Way.TOTAL:
+            return [(args[0], inner) for inner in _added_up(avals[0].shape, params, index)]
+        return [(x, self.below(aval.shape, index)) for x, aval in zip(args, avals, strict=True)]
+
+    def is_folded(self, op: Any, avals: Sequence[Aval], out: Aval) -> bool:
+        """Whether it shows an array in another shape, which is in memory and so has this shape as well."""
+        return op.name == "reshape" and not self.lanes and not same_but_ones(avals[0].shape, out.shape)
+
+    def is_moved(self, op: Any, args: Sequence) -> bool:
+        """Whether its entries are those of others, each from a place that is known."""
+        return entry_way(op, args) in VIEWS and not (op.name == "reshape" and self.lanes)
+
 
 class Writer:
     """Writes the body of one loop nest for one part of its domain."""
@@ -148,13 +180,38 @@ class Writer:
         self.own = set(kernel.outs)
         #: entries of eight lanes that were loaded together, by their array, the first of them, and how many a lane has
         self.tiles: dict[tuple[str, np.dtype, int, int], list[str]] = {}
-        self.equations: dict[int, tuple] = {}
         self.computed: dict[int, np.dtype] = {}
 
     # ── values: a name and its number of lanes ───────────────────────────────────────────────────────────────────
 
     def entry(self, a: Any, index: Index, computed: bool = False) -> tuple[str, int]:
         """Return the entry of an atom at an index, as one lane if it is the same along the vector."""
+        found = self.at_hand(a, index, computed)
+        if found is not None:
+            return found
+        # A chain of equations may be longer than Python's stack: for each entry that is being computed, what it is
+        # computed from, and as much of that as is known.
+        pending: list[tuple[Variable, Index, list, list]] = [(a, index, self.operands(a, index), [])]
+        while True:
+            a, index, operands, given = pending[-1]
+            if len(given) < len(operands):
+                x, place = operands[len(given)]
+                found = self.at_hand(x, place, self.is_computed_here(x, place))
+                if found is None:
+                    pending.append((x, place, self.operands(x, place), []))
+                    if len(pending) > _DEEP and not self.kernel.flat:
+                        raise Refused("a long chain of equations that move entries")
+                else:
+                    given.append(found)
+                continue
+            pending.pop()
+            found = self.known[id(a), index] = self.compute(a, index, given)
+            if not pending:
+                return found
+            pending[-1][-1].append(found)
+
+    def at_hand(self, a: Any, index: Index, computed: bool) -> tuple[str, int] | None:
+        """Return an entry that is a constant, is in memory, or has been computed here."""
         if type(a) is not Variable:
             if is_uniform(a):
                 x = np.asarray(a)
@@ -171,11 +228,7 @@ class Writer:
                 raise Refused("an array that is read where it may not be written yet")
             self.kernel.loaded.add((a, index))
             return self.load(self.buffers[a], self.kernel.laid_out(a.aval.shape), a.aval.dtype, index)
-        key = (id(a), index)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self.compute(a, index)
-        return found
+        return self.known.get((id(a), index))
 
     def widened(self, a: np.ndarray, index: Index) -> tuple[str, int]:
         """Return an entry of a constant that is in memory as something shorter."""
@@ -224,37 +277,35 @@ class Writer:
             return literal(on[row], a.dtype), 1
         return self.load(self.buffers[id(a), k], on.shape, on.dtype, (row,))
 
-    def compute(self, a: Variable, index: Index) -> tuple[str, int]:
-        op, args, params, avals = self.about(a)
-        if op.name == "reshape" and self.kernel.lanes:
-            return self.operand(args[0], reshape_index(avals[0].shape, a.aval.shape, index))
-        if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
-            # The argument is in memory, one entry after the other: it has this shape as well.
+    def operands(self, a: Variable, index: Index) -> list[tuple[Any, Index]]:
+        """Return what an entry is computed from."""
+        op, args, params, avals = self.kernel.about(a)
+        if self.kernel.is_folded(op, avals, a.aval):
+            return []
+        if self.kernel.is_moved(op, args):
+            place = source(op.name, [v.shape for v in avals], params, a.aval.shape, index, self.box)
+            return [] if place is None else [(args[place[0]], place[1])]
+        return self.kernel.operands(a, index)
+
+    def compute(self, a: Variable, index: Index, given: list[tuple[str, int]]) -> tuple[str, int]:
+        """Return an entry, from its operands."""
+        op, args, params, avals = self.kernel.about(a)
+        if self.kernel.is_folded(op, avals, a.aval):
             key = args[0] if type(args[0]) is Variable else id(args[0])
             self.kernel.loaded.add((args[0], ()))
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
         way = entry_way(op, args)
         if way is Way.GATHER:
-            return self.gathered(args, params, a.aval, index)
+            return self.gathered(args, params, a.aval, index, given)
         if way in VIEWS:
-            shapes = [v.shape for v in avals]
-            place = source(op.name, shapes, params, a.aval.shape, index, self.box)
-            if place is None:
-                return literal(0, a.aval.dtype), 1
-            return self.operand(args[place[0]], place[1])
+            return given[0] if given else (literal(0, a.aval.dtype), 1)
         if way is Way.TOTAL:
-            return self.short_sum(a, op.name, args[0], avals[0], params, index)
-        return self.elementwise(a, op, args, avals, params, index)
+            return self.short_sum(a, op.name, avals[0], params, given)
+        return self.elementwise(a, op, args, avals, params, given)
 
-    def about(self, a: Variable) -> tuple[Any, Sequence, dict, list[Aval]]:
-        """Return the equation that computes an array, with what its arguments are: asked for at each entry."""
-        found = self.equations.get(id(a))
-        if found is None:
-            op, args, params, _ = self.maker[a]
-            found = self.equations[id(a)] = (op, args, params, [aval_of_atom(x) for x in args])
-        return found
-
-    def gathered(self, args: Sequence, params: dict, out: Aval, index: Index) -> tuple[str, int]:
+    def gathered(
+        self, args: Sequence, params: dict, out: Aval, index: Index, given: list[tuple[str, int]]
+    ) -> tuple[str, int]:
         """Read the entry that an index means, which is computed."""
         x, *arrays = args
         shape = aval_of_atom(x).shape
@@ -264,7 +315,7 @@ class Writer:
             self.kernel.loaded.add((x, ()))
         pointer = self.buffers[x if type(x) is Variable else id(x)]
         at, move = self.address(pointer, shape, out.dtype, self.known_axes(where, index))
-        offset, width = self.offset(where, arrays, index)
+        offset, width = self.offset(where, arrays, given)
         kind, code = storage_type(out.dtype), self.code
         if width == 1:
             return self.load_from(code.value(f"getelementptr {kind}, ptr {at}, i64 {offset}"), move, out.dtype)
@@ -280,9 +331,8 @@ class Writer:
             [e if type(e) is int else 0 if len(e) == 2 else affine(index[e[2]], e[0], e[1]) for e in where.axes]
         )
 
-    def offset(self, where: Places, arrays: Sequence, index: Index) -> tuple[str, int]:
-        """Return the part of a place that is computed; an index that is none ends the function."""
-        given = [self.operand(a, where.array_index(j, index)) for j, a in enumerate(arrays)]
+    def offset(self, where: Places, arrays: Sequence, given: Sequence[tuple[str, int]]) -> tuple[str, int]:
+        """Return the part of a place that entries of index arrays say; an index that is none ends the function."""
         strides = {
             e[1]: (n, s)
             for n, s, e in zip(where.shape, where.strides, where.axes, strict=True)
@@ -309,23 +359,24 @@ class Writer:
             self.code.effect("ret void")
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
-        # What this loop nest writes is known at the index that it is written at, and nowhere else.
-        return self.entry(x, index, type(x) is Variable and x in self.own and self.kernel.is_home(x, index))
+        return self.entry(x, index, self.is_computed_here(x, index))
 
-    def elementwise(self, a: Variable, op: Any, args: Sequence, avals: list[Aval], params: dict, index: Index):
+    def is_computed_here(self, x: Any, index: Index) -> bool:
+        """Whether this loop nest writes an entry: it is known at the index that it is written at, and nowhere else."""
+        return type(x) is Variable and x in self.own and self.kernel.is_home(x, index)
+
+    def elementwise(self, a: Variable, op: Any, args: Sequence, avals: list[Aval], params: dict, given: list):
         dtype = self.computed.get(id(a))
         if dtype is None:
             dtype = self.computed[id(a)] = computed_in(op.name, avals, params, a.aval)
-        given = [self.operand(x, self.kernel.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
         operands = [(*x, v.dtype) for x, v in zip(given, avals, strict=True)]
         exponent = None
         if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
             exponent = float(np.asarray(args[1]).flat[0])
         return of_operands(self.code, op.name, operands, dtype, a.aval.dtype, exponent, self.kernel.inline)
 
-    def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
+    def short_sum(self, a: Variable, name: str, aval: Aval, params: dict, terms: list) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
-        terms = [self.operand(x, inner) for inner in _added_up(aval.shape, params, index)]
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
@@ -458,40 +509,26 @@ def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]
     seen: set[tuple[int, Index]] = set()
     own = set(kernel.outs)
 
-    def look(a: Any, index: Index) -> None:
+    pending = list(roots)
+    while pending:
+        a, index = pending.pop()
         if type(a) is not Variable or (id(a), index) in seen:
-            return
+            continue
         if a in held and not (a in own and kernel.is_home(a, index)):
-            return
+            continue
         seen.add((id(a), index))
-        op, args, params, _ = kernel.maker[a]
-        shapes = [x.aval.shape if type(x) is Variable else aval_of(x).shape for x in args]
-        if op.name == "reshape" and kernel.lanes:
-            look(args[0], reshape_index(shapes[0], a.aval.shape, index))
-            return
-        if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
-            return
-        way = entry_way(op, args)
-        if way is Way.GATHER:
-            where = Places(params["template"], shapes[0], shapes[1:])
-            for j, x in enumerate(args[1:]):
-                look(x, where.array_index(j, index))
-        elif way in VIEWS:
-            for limits, there in pieces(op.name, shapes, params, a.aval.shape, index):
-                for loop, place in splits(limits):
-                    if 0 < place < kernel.shape[loop]:
-                        places[loop].add(place)
-                if there and all([low <= x < high for x, low, high in limits if isinstance(x, int)]):
-                    look(args[there[0]], there[1])
-        elif way is Way.TOTAL:
-            for inner in _added_up(shapes[0], params, index):
-                look(args[0], inner)
-        else:
-            for x, shape in zip(args, shapes, strict=True):
-                look(x, kernel.below(shape, index))
-
-    for v, home in roots:
-        look(v, home)
+        op, args, params, avals = kernel.about(a)
+        if kernel.is_folded(op, avals, a.aval):
+            continue
+        if not kernel.is_moved(op, args):
+            pending += kernel.operands(a, index)
+            continue
+        for limits, there in pieces(op.name, [x.shape for x in avals], params, a.aval.shape, index):
+            for loop, place in splits(limits):
+                if 0 < place < kernel.shape[loop]:
+                    places[loop].add(place)
+            if there and all([low <= x < high for x, low, high in limits if isinstance(x, int)]):
+                pending.append((args[there[0]], there[1]))
     ordered = [sorted(p) for p in places]
     return [list(itertools.pairwise(p)) for p in ordered]
 

@@ -79,7 +79,9 @@ class Scatter(Kernel):
             if axis == whole:
                 box = {i: (0, n) for i, n in enumerate(self.shape)}
                 left = [*counters, *["0"] * (last - axis)]
-                offset, _ = _Single(code, self, buffers, box, left).offset(where, arrays, self.index)
+                writer = _Single(code, self, buffers, box, left)
+                given = [writer.operand(a, where.array_index(j, self.index)) for j, a in enumerate(arrays)]
+                offset, _ = writer.offset(where, arrays, given)
             if axis == last:
                 add(counters, offset)
                 return

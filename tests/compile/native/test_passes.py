@@ -180,6 +180,19 @@ def test_an_array_is_written_by_one_kernel(monkeypatch: pytest.MonkeyPatch) -> N
             assert np.array_equal(a, b)
 
 
+def test_chains_may_be_longer_than_pythons_stack() -> None:
+    turns = np.random.default_rng(0).integers(0, 4, 600)
+
+    def entries(x):
+        y = x
+        for k in turns:
+            y = (y + x, 0.5 * y - x, np.maximum(y, -x), y * (1 - x))[k]
+        return y
+
+    same(entries, numbers(70))
+    same(entries, numbers(9, 9))
+
+
 def test_a_failure_of_the_compiler_leaves_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self, made):
         raise RuntimeError("LLVM says no")
