@@ -8,21 +8,23 @@ iterations, or one for each), or a constant. Not for: writing the loop (``reroll
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.aval import Aval, aval_of
 from ..program.ir import Program
-from ..program.variable import Variable
-from .simplify import hashable, is_pure, structure
+from ..program.variable import Step, Variable, aval_of_atom
+from .simplify import hashable, is_elementwise, is_pure, structure
 
 __all__ = ["Numbered", "Repeat", "find_repeats"]
 
 #: iterations, and equations saved, that make a loop worth it
 _LEAST, _SAVED = 8, 64
-#: arrays of so many entries are computed in loops of their own, several of a turn's equations together
-_LARGE = 1 << 15
+#: equations on arrays of so many entries that combine those at one place are one loop over them, in which what lies
+#: between is never stored; a longer program than this takes LLVM too long
+_LARGE, _FUSED = 1 << 15, 1 << 14
 #: iterations that a carried value may be old
 _OLDEST = 4
 #: how many neighbours of a kind are looked at for distances; periods and stretches that are tried
@@ -52,8 +54,10 @@ class Numbered:
         self._constant_keys: dict[Any, int] = {}
         self._constant_ids: dict[int, int] = {}
         self._avals: dict[tuple, int] = {}
-        #: of equations that no loop is made of: those with effects, of large arrays, of weak results
+        #: of equations that no loop is made of: those with effects, of weak results
         self.alone: list[int] = []
+        #: how many results are large arrays
+        self.large = 0
         refs: list[int] = []
         kinds: list[int] = []
         first_ref: list[int] = [0]
@@ -94,7 +98,8 @@ class Numbered:
                 values.append(v)
                 shapes.append(kind)
                 key.append(kind)
-                single = single or v.aval.weak or v.aval.size >= _LARGE
+                single = single or v.aval.weak
+                self.large += v.aval.size >= _LARGE
             if single:
                 self.alone.append(i)
             first_ref.append(len(refs))
@@ -234,6 +239,8 @@ def _refine(code: Numbered, start: int, length: int, period: int) -> Repeat | No
             a = max(int((newest[k] - first) // made) + 1, a + 1)
     if b - a < _LEAST or (b - a - 1) * period < _SAVED or not a <= middle < b:
         return None
+    if code.large <= _FUSED and _is_one_loop(code.program.steps[start : start + period]):
+        return None
     refs = refs[a:b]
     for column in np.flatnonzero(refs[0] < 0).tolist():
         used = set(refs[:, column].tolist())
@@ -241,6 +248,13 @@ def _refine(code: Numbered, start: int, length: int, period: int) -> Repeat | No
             return None
     places = {j: {where: x[a:b] for where, x in moving.items()} for j, moving in places.items()}
     return Repeat(start + a * period, period, b - a, refs, ages, first + a * made, made, places)
+
+
+def _is_one_loop(steps: Sequence[Step]) -> bool:
+    """Whether what a turn computes of large arrays is part of one loop over their entries anyway."""
+    sizes = [max([aval_of_atom(a).size for a in (*step.args, *step.outs)]) for step in steps]
+    large = [step.op for step, size in zip(steps, sizes, strict=True) if size >= _LARGE]
+    return bool(large) and all([is_elementwise(op) for op in large])
 
 
 def _extend_start(

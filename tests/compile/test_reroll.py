@@ -360,14 +360,25 @@ def test_operators_with_effects_stay() -> None:
     assert not lengths(reroll(simplify(bare(da.trace(f, STATE)))))
 
 
-def test_large_arrays_stay_in_blocks() -> None:
-    def f(u):
+def test_large_arrays_stay_in_one_loop_where_no_entry_meets_another() -> None:
+    def entries(u):
         for _ in range(300):
             u = np.sin(u) * 0.5
         return u
 
-    assert not lengths(reroll(simplify(bare(da.trace(f, np.zeros(1 << 15))))))
-    assert lengths(reroll(simplify(bare(da.trace(f, np.zeros(100))))))
+    def spread(u):
+        for _ in range(60):
+            u = u + 0.1 * (np.roll(u, 1) - 2 * u + np.roll(u, -1))
+        return u
+
+    found = lambda f, n: lengths(reroll(simplify(bare(da.trace(f, np.zeros(n))))))
+    assert not found(entries, 1 << 15) and found(entries, 100) == [300]
+    assert found(spread, 1 << 15) == found(spread, 100) == [60]
+    many = np.random.default_rng(0).normal(size=1 << 15)
+    for f in (spread, lambda u: np.sum(spread(u) ** 2)):
+        assert same_bits(da.jit(f)(many), f(many))
+    slopes = da.jit(da.grad(lambda u: np.sum(spread(u) ** 2)))(many)
+    np.testing.assert_allclose(slopes, 2 * spread(spread(many)), rtol=0, atol=1e-12)  # a step is symmetric
 
 
 def test_masks_of_each_turn_are_rows_of_the_reverse_loop() -> None:
