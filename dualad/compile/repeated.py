@@ -29,6 +29,8 @@ def same_bytes(a: np.ndarray | np.generic, b: np.ndarray | np.generic) -> bool:
     """Whether two arrays are the same, NaN and signs of zeros included."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.flags.f_contiguous and b.flags.f_contiguous:
+        a, b = a.T, b.T
     if a.nbytes <= _BLOCK or a.dtype.hasobject or not (a.flags.c_contiguous and b.flags.c_contiguous):
         return a.tobytes() == b.tobytes()
     kind = np.int64 if a.dtype.itemsize % 8 == 0 else np.uint8  # large ones part by part, without a copy

@@ -139,8 +139,8 @@ class _JitLevel(StagedLevel):
         self.values = None if values is None else [*values]
         self.decisions: list[Decision] = []
         self.draws: list[Draw] = []
-        #: id of an array -> (the array, its content when it was met, the variable that stands for it)
-        self.held: dict[int, tuple[np.ndarray, np.ndarray, Variable]] = {}
+        #: an array's place in memory -> (the array, its content when it was met, the variable that stands for it)
+        self.held: dict[Any, tuple[np.ndarray, np.ndarray, Variable]] = {}
         self.whole = WholeNumbers()
 
     def drawn(self, leaf: int, name: str, args: tuple, kwargs: dict, value: Any) -> Any:
@@ -162,14 +162,16 @@ class _JitLevel(StagedLevel):
         """Let an array that can be written to be an input."""
         if not writeable(a):
             return a if a.base is None else snapshot(a)
-        known = self.held.get(id(a))
+        # A view that is made at each turn of a loop, `a.T`, is one input.
+        key = a.__array_interface__["data"], a.shape, a.strides, a.dtype
+        known = self.held.get(key)
         if known is None or not same_bytes(a, known[1]):
             content = snapshot(a) if self.again is None else self.again.snapshot(a)
             known = (a, content, Variable(Aval(a.shape, a.dtype)))
             # The function wrote into it since it was met: what was read before stays in the program under another key.
-            if id(a) in self.held:
-                self.held[-len(self.held)] = self.held[id(a)]
-            self.held[id(a)] = known
+            if key in self.held:
+                self.held[len(self.held)] = self.held[key]
+            self.held[key] = known
         return Staged(known[2], self)
 
     def finish(self, outputs: Sequence, name: str, once: bool = False) -> Program:
@@ -523,6 +525,7 @@ _OF_SETTINGS = (
     "known when a program is written",
     "unhashable",
     "dtype int64 was given to np.",
+    "dtype bool was given to np.",  # a mask
 )
 
 

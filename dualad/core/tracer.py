@@ -249,7 +249,8 @@ class Tracer:
         setting = ABOVE.settings.get(self.level.transform, "don't trace n")
         raise self._conversion(
             "operator.index()",
-            f"for range(n), np.zeros(n) or x[:n] {setting}; {LOOK_UP.rstrip('; ')}",
+            f"for range(n), np.zeros(n) or x[:n] {setting}; x[n : n + 3] is x[n + np.arange(3)];"
+            f" {LOOK_UP.rstrip('; ')}",
         )
 
     def __bool__(self):

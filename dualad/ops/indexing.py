@@ -181,6 +181,8 @@ def _index_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) -> tup
 
 def _index_batch(size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple) -> Array:
     x, *arrays = values
+    if mapped[0] and any(mapped[1:]) and type(x) is np.ndarray and size > 1 and not x.strides[0]:
+        x, mapped = x[0], (False, *mapped[1:])  # one array that all lanes read
     if not any(mapped[1:]):
         out = index(x, *arrays, template=_full_slice(size, template))
         axis = _batch_axis(arrays, template)

@@ -417,6 +417,21 @@ def test_columns_of_a_captured_table_are_followed(native: str, monkeypatch: pyte
 
 
 @pytest.mark.skipif(extension() is None, reason="calls begin in Python")
+def test_a_view_that_is_made_at_each_turn_is_one_input() -> None:
+    table = np.random.default_rng(0).normal(size=(4, 5))
+
+    def f(x):
+        for _ in range(6):
+            x = x - 0.1 * (table.T @ (table @ x))
+        return x
+
+    fast, x = da.jit(f), np.ones(5)
+    np.testing.assert_allclose(fast(x), f(x), rtol=1e-13)
+    assert len(fast.lower(x).program.inputs) == 3
+    table[0] += 1.0
+    np.testing.assert_allclose(fast(x), f(x), rtol=1e-13)
+
+
 def test_a_call_without_guards_is_of_what_was_read_when_it_was_made() -> None:
     read = {"factor": 2.0}
     f = da.jit(lambda x: read["factor"] * np.sqrt(x))

@@ -477,17 +477,43 @@ def test_what_structured_arguments_have_no_derivative_in_is_named() -> None:
         lambda n: np.zeros(n),
         lambda n: np.arange(n),
         lambda n: np.reshape(X, (n, -1)),
-        lambda n: np.sum(X, axis=n),
+        lambda n: np.sum(X, axis=n - 3),
         lambda n: X[np.full(3, n) > 1],
         lambda n: np.unique(n * X),
         lambda n: {1: 2.0, 3: 4.0}[n],
         lambda n: operator.index(n),
         lambda n: X if n else -X,
+        lambda n: [X] * n,
+        lambda n: np.linspace(0.0, 1.0, n),
     ],
 )
 def test_a_setting_that_is_traced_is_named_as_one(f) -> None:
     with pytest.raises(da.errors.DualadError, match=r"static_arg(nums|names)"):
         da.jit(f)(3)
+    assert np.array_equal(da.jit(f, static_argnums=0)(3), f(3))
+
+
+def test_masks_and_places_that_are_traced() -> None:
+    for f in (lambda m: X[m], lambda m: np.arange(3.0)[m], lambda m: (X * m)[m], lambda m: np.compress(m, X)):
+        with pytest.raises(da.errors.DualadError, match=r"static_arg(nums|names)"):
+            da.jit(f)(X > 0)
+    with pytest.raises(ConversionError, match=r"x\[n \+ np\.arange\(3\)\]"):
+        da.jit(lambda n: X[n : n + 2])(1)
+    table = np.arange(12.0).reshape(3, 4)
+    for f in (
+        lambda i, j: table[i, j],
+        lambda i, j: table[i + 1, j - i],
+        lambda i, j: np.sum(table[i, :2] * table[:, j][i + np.arange(2)]),
+        lambda i, j: da.fori_loop(0, 2, lambda k, c: c * 2 + table[i + k, j], 0.0),
+    ):
+        wanted = [f(i, j) for i, j in ((0, 1), (1, 2))]
+        fast = da.jit(f)
+        assert [fast(0, 1), fast(1, 2)] == wanted
+        lanes, places = da.jit(da.vmap(f)), (np.array([0, 1]), np.array([1, 2]))
+        assert np.array_equal(lanes(*places), wanted)
+        assert lanes.lower(*places).program.inputs[-1].aval.shape == (3, 4)  # one for all lanes
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 3"):
+        da.jit(lambda i: table[i, 0])(7)
 
 
 @pytest.mark.parametrize(
