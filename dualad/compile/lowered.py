@@ -22,7 +22,7 @@ from .native.nests import with_nests
 from .native.operators import TYPES, Refused
 from .native.table import Way, lowering_of
 from .numpy_source import Compiled
-from .reroll import rolled_loops
+from .reroll import reroll, rolled_loops
 from .simplify import is_pure, simplify
 from .tracing import Arguments, write_down
 from .verdicts import verdict
@@ -218,8 +218,9 @@ def explain_report(spec: Any, function: Callable, given: Arguments) -> str:
     with Watch().on():  # equations remember the user's line
         program = simplify(write_down(function, given, bool(spec.traced.decisions)).program)
     if engine() is not None:
-        known = program.steps if len(program.steps) == after else low.optimised.steps
-        lines += ["left to NumPy and Python:", *[f"      {r}" for r in remaining(known, compiled)]]
+        alike = [p.steps for p in (program, reroll(program), low.optimised) if len(p.steps) == after]
+        left = Counter([str(r) for r in remaining(alike[0], compiled)])
+        lines += ["left to NumPy and Python:", *[f"      {r}" + f", {n} times" * (n > 1) for r, n in left.items()]]
     callbacks = [e for e in program.equations if not is_pure(e.op, e.params)]
     if callbacks:
         lines.append("callbacks:")

@@ -534,3 +534,18 @@ def test_masks_and_places_that_are_traced() -> None:
 def test_explain_names_operator_line_size_and_remedy(native_backend, f, x, words) -> None:
     (line,) = [line for line in da.jit(f).explain(x).splitlines() if line.lstrip().startswith(words.split()[0] + " of")]
     assert "test_structure.py:" in line and re.search(words, line)
+
+
+def test_explain_names_what_is_left_of_a_python_loop_once(native_backend) -> None:
+    def unrolled(x, turns):
+        for _ in range(turns):
+            x = scipy.special.jv(1.5, x) + x * 0.1
+        return x
+
+    for turns, words in (
+        (20, "NumPy's call serves it, 20 times"),
+        (300, r"in a scan .*test_structure.py:.*of the loop"),
+    ):
+        text = da.jit(unrolled, static_argnums=1).explain(np.ones(3), turns)
+        (line,) = [line for line in text.splitlines() if line.lstrip().startswith("jv of")]
+        assert re.search(words, line), line
