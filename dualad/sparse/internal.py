@@ -223,7 +223,8 @@ class _Cut:
                 before.update(step.outs)
             else:
                 rest.append(step)
-        core, tail, inner = [], [], set()
+        core, tail = list[Step](), list[Step]()
+        inner = set[Variable]()
         for step in reversed(rest):
             if _is_constant(step) and inner.isdisjoint(step.outs):
                 tail.append(step)
