@@ -177,7 +177,6 @@ class Pass(Equations):
                     readers.setdefault(a, []).append(step)
         held = {*self.writes, *[s.out for s in self.steps if is_long(s)], *self._left_out()}
         held |= self._read_by_value(held)
-        held |= self._joined(held)
         cheap = self._cheap()
         for v in reversed(self.maker):
             users = readers.get(v, [])
@@ -198,6 +197,7 @@ class Pass(Equations):
                 held.update([v for v in (*step.args, *step.outs) if type(v) is Variable and v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step.args[0])
+        held |= self._joined(held)
         return [v for v in self.maker if v in held]
 
     def _read_by_value(self, held: set) -> set[Variable]:
@@ -217,8 +217,9 @@ class Pass(Equations):
         for v, (_, args, _, _) in self.maker.items():
             if self._way(v) is not Way.JOIN or not 2 < len(args) <= _JOINED:
                 continue
-            parts = {p for a in args if type(a) is Variable and (p := self._before_moves(a)) and p not in held}
-            again = sum([self._effort([p], held) for p in parts]) - self._effort(parts, held)
+            ends = held | found
+            parts = {p for a in args if type(a) is Variable and (p := self._before_moves(a)) and p not in ends}
+            again = sum([self._effort([p], ends) for p in parts]) - self._effort(parts, ends)
             if again > _STORED * len(parts):
                 found |= parts
         return found
