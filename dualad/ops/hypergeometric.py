@@ -203,11 +203,11 @@ def _confluent(ring: Polynomials, a: Linear, less: Linear, b: Linear, x, shrunk:
     far = np.flatnonzero(hard & (a[0] > 0) & (b[0] > 0))
     a, b, x = _at(a, far), _at(b, far), x[far]
     near = (a[0] * x < 1) & (x < 1)  # where the other series does not cancel
-    for at, found in ((near, series), (~near, oscillating)):
+    for at in (near, ~near):
         if not at.any():
             continue
         p, q, z = _at(a, at), _at(b, at), x[at]
-        parts = found(ring, [p], [q], -z, 400) if found is series else found(ring, p, q, z)
+        parts = series(ring, [p], [q], -z, 400) if at is near else oscillating(ring, p, q, z)
         better = _ratio(*parts) < ratio[far[at]]  # not beside a polynomial
         for whole, part in zip((value, size), parts, strict=True):
             for k, v in part.items():

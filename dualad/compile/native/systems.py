@@ -82,8 +82,8 @@ class _System(Matrix):
             if pivots:
                 signed = b.select(whole.compare("eq", place, str(k)), pivot, b.neg(pivot))
                 store_lanes(b, signed, at(code, pivots, DOUBLE, k))
-            for i in self.rows(after):
-                self.subtract(b.div(self[i, k], pivot), k, i)
+            for row in self.rows(after):
+                self.subtract(b.div(self[row, k], pivot), k, row)
 
     def larger(self, i: int | str, k: int | str, most: str, place: str) -> list[str]:
         """Return the larger of the size so far and that of an entry of column k, and its row."""
