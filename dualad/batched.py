@@ -87,7 +87,7 @@ class LaneDivergence(StartAgain):
 
     @property
     def instead(self) -> str:
-        """What to write to keep the lanes together, for messages."""
+        """The code that would keep the lanes together, for messages."""
         if self.error is not None:
             return "a test of the values before they are computed with, and np.where on its outcome,"
         if self.what in (_FLOAT, _COMPLEX, _ITEM):
@@ -326,7 +326,7 @@ _OF_THE_CODE = (
 
 
 def _after_exception(error: Exception, level: BatchLevel, op, rule, values: list, mapped: list, params: dict):
-    """Return what an operator that raised for all lanes at once makes of them one by one, or split them, or raise.
+    """Apply an operator that raised for all lanes at once lane by lane, or split the lanes, or raise.
 
     A lane's exception is a branch: whether ``np.linalg.cholesky`` raises is decided by each lane's own matrix, and the
     function may catch it. What every lane raises is raised as it is.

@@ -362,7 +362,7 @@ _OF_NUMPY = frozenset({np.ndarray, np.float64})
 
 
 def _as_operator(value, primals, params):
-    """Return what NumPy computed for one of Python's operators: of Python numbers, a Python number."""
+    """Return NumPy's result of one of Python's operators as Python would: a Python number of Python numbers."""
     if params is not OPERATOR or type(value) is np.ndarray or not all([is_python_number(p) for p in primals]):
         return value
     return value if is_python_number(value) or value.dtype.kind not in "fc" else python_number(value)
@@ -397,7 +397,7 @@ _open_levels: ContextVar[tuple[DualLevel, ...]] = ContextVar("dualad_open_levels
 
 
 class UnpackedDual(NamedTuple):
-    """What ``unpack_dual`` returns: ``primal`` and ``tangent`` (``None`` where there is none)."""
+    """The result of ``unpack_dual``: ``primal`` and ``tangent`` (``None`` where there is none)."""
 
     primal: Any
     tangent: Any

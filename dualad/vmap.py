@@ -448,7 +448,7 @@ def _out(x, axis, size: int, name: str):
 
 
 def _repeated(x, size: int):
-    """Return what all lanes have, once for each; of a tensor no view that is read-only: it is a result like others."""
+    """Return a value repeated for each lane; of a tensor no view that is read-only: it is a result like others."""
     value = repeat_lanes(x, size)
     return unshared(value) if isinstance(value, Tracer) else value
 

@@ -22,7 +22,7 @@ from .surface.unsupported import handler_of
 
 @functools.cache
 def _lifting() -> Any:
-    """Return what lifts functions by itself, None where that room was left out."""
+    """Return the automatic lift, None where that room was left out."""
     try:
         return importlib.import_module("dualad.lift.by_itself")
     except ModuleNotFoundError:

@@ -28,7 +28,7 @@ __all__ = ["Propagated", "propagate"]
 
 
 class Propagated(NamedTuple):
-    """What :func:`propagate` returns.
+    """The result of :func:`propagate`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What everything stands on: trees, containers, signatures, frames, locks, lazy loading.
+"""The foundations: trees, containers, signatures, frames, locks, lazy loading.
 
 Not for: anything that knows what a tensor is.
 """

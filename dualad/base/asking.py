@@ -50,7 +50,7 @@ def for_text() -> bool:
 
 
 def called(frame: FrameType, offset: int) -> Any:
-    """Return what an instruction of a frame calls, ``UNKNOWN`` if its name does not tell, None if it is no call."""
+    """Return the callee of a frame's instruction: ``UNKNOWN`` if its name does not tell, None if it is no call."""
     names = _names_at(frame.f_code, offset)
     if names is None:
         dis = importlib.import_module("dis")
@@ -88,7 +88,7 @@ def _names_at(code: CodeType, offset: int) -> tuple[str, ...] | None:
 
 
 def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
-    """Return what the instruction calls as written, ``("math", "sin")``; None if it is no call, or not a plain name.
+    """Return the dotted name of an instruction's callee, ``("math", "sin")``; None for no call, or no plain name.
 
     The instructions of ``math.sin(x)`` that load what is called begin where the call begins, and end before it.
     """
@@ -125,7 +125,7 @@ def _span(step: Instruction) -> tuple[Any, Any]:
 
 
 def _value(frame: FrameType, names: tuple[str, ...]) -> Any:
-    """Return what a name, or an attribute of a module or an array, stands for in a frame; None if it can't be told."""
+    """Return the value of a dotted name of modules or arrays in a frame; None if it can't be told."""
     first, *rest = names
     for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
         if first in scope:

@@ -1,4 +1,4 @@
-"""What a tensor is taken for by code that asks: an array, a number of NumPy's or of Python's.
+"""The types of tensors for code that asks: an array, a number of NumPy's or of Python's.
 
 ``isinstance(x, np.ndarray)``, ``isinstance(x, numbers.Real)``, ``np.isscalar(x)`` and ``hasattr(x, "__len__")`` choose
 the way that code goes, and have to say what they say without a transform. The user's code is told the class that NumPy
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _Real:
-    """What ``x.__class__`` of a floating-point tensor without axes is; its type is what it was."""
+    """The class of a floating-point tensor without axes by ``x.__class__``; its type stays what it is."""
 
 
 class _Complex:

@@ -1,4 +1,4 @@
-"""What things hold and functions read: the parts of a thing, and the walk through the parts of parts.
+"""The reach of functions and objects: the parts of a thing, and the walk through the parts of parts.
 
 For: ``reachable``, which random generators, what can't be pickled and the places of ``lift`` are found with. Closures,
 defaults, globals that the code names, partials, methods, decorated functions, attributes, entries of containers.
@@ -39,7 +39,7 @@ Part = tuple[str, Any, Any, Any]
 
 
 def parts(x: Any) -> list[Part]:
-    """Return what a thing holds, or reads when it is called."""
+    """Return the objects that a thing holds, or reads when it is called."""
     kind = type(x)
     if kind in ATOMS:
         return []

@@ -22,7 +22,7 @@ def is_structured(x: Any) -> bool:
 
 
 class Record:
-    """What a transform's function is given for a structured array, and returns: fields by name, and entries of all.
+    """The stand-in for a structured array inside a transform: fields by name, and entries of all.
 
     Parameters
     ----------

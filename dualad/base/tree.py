@@ -284,7 +284,7 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
 
 
 def flatten_up_to(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) -> list:
-    """Return what a tree has in the places of the leaves of ``treedef``: leaves, or whole trees."""
+    """Return the subtrees of a tree at the leaves of ``treedef``."""
     try:
         try:
             return treedef.flatten_up_to(tree)

@@ -71,7 +71,7 @@ class Run:
         self.seeded: dict[int, Any] = {}
 
     def number(self, what: tuple, draw: Callable[[], Any]) -> Any:
-        """Return what is drawn here: kept from a run before, or drawn now, for all lanes."""
+        """Return the draw at this position, for all lanes: kept from a run before, or new."""
         key = (self.position, *what)
         self.position += 1
         if key not in self.draws.kept:

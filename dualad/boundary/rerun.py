@@ -81,7 +81,7 @@ class _Kept:
 
 
 class Rerun:
-    """What is needed to call ``f(*args, **kwargs)`` once more; arrays of up to ``largest`` entries are kept.
+    """The arguments of a call ``f(*args, **kwargs)``, for another one; arrays of up to ``largest`` entries are kept.
 
     Where ``select`` has made the function, it says which arguments it fills in.
     """

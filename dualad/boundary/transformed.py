@@ -1,4 +1,4 @@
-"""What a transform returns: an object that is called as the function is, and travels as what it was made of.
+"""The result of a transform: an object that is called as the function is, and is pickled as its ingredients.
 
 For: ``transform``, which every transform of functions is decorated with: it remembers the function and the options, so
 that ``da.grad(module.f)`` is pickled as ``grad`` and ``module.f``, however deep transforms are nested, and tools can

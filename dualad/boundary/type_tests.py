@@ -40,7 +40,7 @@ _HEAP = 1 << 9  # of type.__flags__: made by a class statement
 
 
 class _Look(NamedTuple):
-    """What was found of a function: the globals that ask, what has to be as it was, and what its key names by id."""
+    """Findings about a function: globals that ask for types, their guards, and the objects that its key names by id."""
 
     namespaces: tuple[dict, ...]
     sizes: list[tuple[dict, int]]
@@ -81,7 +81,7 @@ def asking(f: Any, quiet: bool = True) -> tuple[dict, ...]:
 
 
 def _shape(x: Any, far: int) -> Any:
-    """Return what tells a function from others that may reach other code: its code, and that of what it holds."""
+    """Return a key of the code that a function may reach: its own, and that of the functions it holds."""
     kind = type(x)
     if kind is types.FunctionType:
         key, cells = [id(x.__code__)], x.__closure__
@@ -118,12 +118,12 @@ class _Walk:
                 pending += self.reached(x)
 
     def look(self) -> _Look:
-        """Return what was found."""
+        """Return the findings."""
         sizes = [(names, len(names)) for names in self.globals.values()]
         return _Look(tuple(self.asking.values()), sizes, self.named, self.codes)
 
     def reached(self, x: Any) -> list:
-        """Return what code reaches from one thing."""
+        """Return the objects that code reaches from one."""
         if (inside := held(x)) is not None:
             return [] if getattr(x, "is_plain", False) else inside
         if isinstance(x, (types.MethodType, staticmethod, classmethod)):
@@ -142,7 +142,7 @@ class _Walk:
         return [type(x), *inside] if type(x).__flags__ & _HEAP else []
 
     def function(self, f: types.FunctionType) -> list:
-        """Return what a function names and holds, and note whether it asks."""
+        """Return the objects that a function names or holds, and note whether it asks for types."""
         names = f.__globals__
         found = [*_contents(f), *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values(), *f.__dict__.values()]
         if not _is_looked_at(f.__code__.co_filename, names):
@@ -219,7 +219,7 @@ def users_of(f: Any) -> list:
 
 
 def held(f: Any) -> list | None:
-    """Return what an object of this package holds; None for another one."""
+    """Return the contents of an object of this package; None for another one."""
     if isinstance(f, types.FunctionType):
         return _contents(f) if f.__code__.co_filename.startswith(PACKAGE) else None
     if isinstance(f, functools.partial):

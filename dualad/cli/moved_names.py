@@ -1,4 +1,4 @@
-"""What ``dualad migrate`` knows: the names of autograd and of JAX, and where each has gone.
+"""The tables of ``dualad migrate``: the names of autograd and of JAX, and where each has gone.
 
 A name stands for all that begins with it (``autograd.numpy`` for ``autograd.numpy.linalg.norm``) unless a longer one is
 here, too. Its value is the new name, a name of Python's own (no dot), or a :class:`Decision` for a human.

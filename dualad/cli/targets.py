@@ -295,7 +295,7 @@ def _declared(module: ModuleType, where: str) -> list[Target]:
 
 
 def _declaration(module: ModuleType, where: str) -> Mapping[str, Any]:
-    """Return what a file declares, by the names of functions; nothing if it declares nothing."""
+    """Return a file's declarations, by the names of functions; none if it has none."""
     declaration = getattr(module, DECLARATION, None)
     if declaration is None:
         return {}

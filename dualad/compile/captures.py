@@ -1,4 +1,4 @@
-"""What a compiled function read besides its arguments, and whether all of that is still as it was.
+"""A compiled function's captures: its reads besides its arguments, and whether all of that is still as it was.
 
 A compiled function has the values of the moment it was traced in its code. ``Captures`` keeps the places that they came
 from (``guards/``) and the content of arrays; if one of them has changed, ``jit`` traces again. Not for: arrays that

@@ -51,12 +51,12 @@ class Draw(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What two draws share exactly if they are the same."""
+        """A key of a draw, equal exactly for the same draw."""
         return structure((self.leaf, self.name, self.args, self.kwargs), content_key)
 
 
 class Note:
-    """What a generator whose draws are noted tells of them."""
+    """The state of a generator whose draws are noted."""
 
     def __init__(self, level: Any, leaf: int) -> None:
         self.level, self.leaf = level, leaf

@@ -41,7 +41,7 @@ _NUMPY = frozenset({"_reconstruct", "dtype", "ndarray", "scalar", *[t.__name__ f
 
 
 class FaultReport(NamedTuple):
-    """What was found wrong: ``arguments`` is None if they were too large."""
+    """A fault of the compiler's; ``arguments`` is None if they were too large."""
 
     found: str
     program: Program
@@ -51,7 +51,7 @@ class FaultReport(NamedTuple):
 
 
 def versions() -> dict[str, str]:
-    """Return what the compiler depends on besides the program."""
+    """Return the versions that compiled code depends on, besides the program."""
     made, llvmlite = engine(), sys.modules.get("llvmlite")
     return {
         "python": sys.version.split()[0],

@@ -154,7 +154,7 @@ class _Fault(Exception):
 
 
 class FirstCall:
-    """What ``compiled.run`` is until the code was seen to be right, for a program of at most ``most`` entries.
+    """The value of ``compiled.run`` until the code was seen to be right, for a program of at most ``most`` entries.
 
     Threads that come here together each check for themselves: none waits for what another one's function does.
     """
@@ -247,7 +247,7 @@ def _while_left(left: list[float], group: Equations, checked: Callable) -> Calla
 
 
 def _proven(program: Program, guarded: Callable, direct: Callable, args: Sequence, most: float) -> _Outcome:
-    """Return what ``direct`` gives; raise ``_Fault`` where that, or what ``guarded`` gives, is not what is meant."""
+    """Return ``direct``'s results; raise ``_Fault`` where these, or ``guarded``'s, differ from the reference."""
     first: Any = None
     out: Any = None
     error: Exception | None = None

@@ -175,7 +175,7 @@ class Jitted(HasFront):
         return explain_report(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
 
     def unguarded(self, *args: Any) -> Callable | None:
-        """Return what calls the code for such arguments and compares nothing that it reads; None if it runs Python.
+        """Return the compiled code for such arguments, without guards on captures; None if it runs Python.
 
         What does not depend on the arguments is returned itself at each call, and is not to be written to.
         """

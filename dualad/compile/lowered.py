@@ -1,4 +1,4 @@
-"""What a function was compiled to, for reading: the program, its simplified form, the source, a count of its cost.
+"""A compiled function, for reading: the program, its simplified form, the source, a count of its cost.
 
 Not for: making any of it (``call.py``, ``numpy_source.py``).
 """
@@ -108,7 +108,7 @@ def _reason(step: Step) -> str:
 
 
 class Cost(NamedTuple):
-    """What one call computes: equations, entries computed, and bytes of arguments, results and what lies between."""
+    """The cost of one call: equations, entries computed, and bytes of arguments, results and intermediates."""
 
     equations: int
     entries: int
@@ -144,7 +144,7 @@ class Lowered:
 
     @property
     def kernels(self) -> str:
-        """What the equations became, in words."""
+        """The fate of the equations, in words."""
         words = {
             "library": "calls of NumPy and SciPy",
             "loop": "loops and branches of the source",
@@ -160,7 +160,7 @@ class Lowered:
 
     @property
     def cost(self) -> Cost:
-        """What one call computes."""
+        """The cost of one call."""
         outs = [v for step in self.optimised.steps for v in step.outs]
         results = {id(o) for o in self.optimised.outputs}
         size = lambda v: v.aval.size * v.aval.dtype.itemsize

@@ -1,4 +1,4 @@
-"""What operators that move entries make of values: the names move as the numbers would, by the operators' own code.
+"""Operators that move entries, on abstract values: names move as numbers would, by the operators' own code.
 
 So there is no second implementation of indexing to be believed. For: proofs (``validate.py``). Not for: what is known
 of a value (``names.py``).
@@ -39,7 +39,7 @@ def in_long(names: Names, op: Any, args: list[Value]) -> list[Value]:
 
 
 def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> Sequence[Value] | None:
-    """Return what a move makes of values; ``None`` where it is not known, or too large to say, what goes where."""
+    """Return the values that a move makes; ``None`` where the places of entries are unknown, or too many."""
     x, name = args[0], op.name
     if name in _JOINS:
         by_rows = name == "stack" and params["axis"] == 0 and any([v.known is None for v in args])
@@ -66,7 +66,7 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
 
 
 def joined(names: Names, op: Any, args: Sequence[Value], params: dict, dtype: np.dtype) -> Value:
-    """Return what a join makes of values, which it casts."""
+    """Return the join of values, which are cast."""
     args = [names.cast(v, dtype) for v in args]
     if op.name == "stack" and params["axis"] == 0 and any([v.known is None for v in args]):
         return names.stacked(args)

@@ -27,7 +27,7 @@ _CONSTANT, _ENTRY, _STEP = 3, 2, 4
 
 
 class Value:
-    """What is known of a value: a constant (``known``), names of its entries (``cells``), its ``rows``, or a name.
+    """An abstract value: a constant (``known``), names of its entries (``cells``), its ``rows``, or one name.
 
     A part of a large array with one name is a ``view`` of as many bytes as that has entries; nobody reads them.
     """
@@ -185,7 +185,7 @@ class Names:
     # ── constants ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def constant(self, a: Any) -> Value:
-        """Return what is known of a constant of a program."""
+        """Return the abstract value of a program's constant."""
         found = self._constants.get(id(a))
         if found is None:
             self.held.append(a)
@@ -229,7 +229,7 @@ class Names:
     # ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def taken(self, op: Any, v: Value, params: dict, arrays: Sequence[np.ndarray] = ()) -> list[Value]:
-        """Return what an operator that moves entries takes out of an array."""
+        """Return the parts that an operator that moves entries takes out of an array."""
         aval = v.aval
         if (
             v.rows is not None

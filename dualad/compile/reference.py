@@ -52,7 +52,7 @@ class TooLong(Exception):
 
 
 class _Standin:
-    """What stands in a program for an operator that is to be run in another way."""
+    """The stand-in in a program for an operator that is to be run in another way."""
 
     across, blocks, effect, kept, kind = None, "", False, False, "op"
 
@@ -146,7 +146,7 @@ class Reference:
         return [type(o) is not Variable or o not in inexact for o in self.program.outputs]
 
     def run(self, args: Sequence, noise: _Noise | None = None) -> list:
-        """Return what the program makes of arguments; raise ``TooLong`` where loops take more than ``most``."""
+        """Return the program's results; raise ``TooLong`` where loops take more than ``most``."""
         self.left, program = self.most, self.program
         env: dict[Variable, Any] = dict(zip(program.inputs, args, strict=True))
         with np.errstate(all="ignore"):

@@ -126,7 +126,7 @@ class _Walk(NamedTuple):
 
 
 class Record:
-    """What a level has written down, of results and dead equations too, and the walks back on the way."""
+    """The record of a level: equations, those of results and dead ones too, and the walks back on the way."""
 
     def __init__(self, level: StagedLevel) -> None:
         self.level, self.inputs = level, level.inputs
@@ -199,7 +199,7 @@ class Again(list):
     # ── walks back ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def walk(self, program: Program, cotangents: list, seeds: str, walk: Callable[[], list]) -> list:
-        """Return what a walk back returns: what the first trace has made of the same."""
+        """Return the results of a walk back: those of the first trace where it has made the same one."""
         known, level = next(self._walks, None), self.level
         if known is None or not self.is_same or known.start != len(self) or level.steps is not self:
             return walk()

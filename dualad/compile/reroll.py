@@ -161,7 +161,7 @@ class _Roller:
         return out
 
     def atom(self, ref: int) -> Any:
-        """Return what stands for a value or a constant outside of loops."""
+        """Return the atom of a value or a constant outside of loops."""
         if ref < 0:
             return self.code.constants[-1 - ref]
         known = self.atoms.get(ref)
@@ -328,7 +328,7 @@ class _Body:
         loop.stacks.update(zip(ys, outs[len(new) :], strict=True))
 
     def _argument(self, column: int) -> Any:
-        """Return what the body has for an argument."""
+        """Return the body's atom for an argument."""
         repeat, code = self.loop.repeat, self.code
         refs, age = repeat.refs[:, column], int(repeat.ages[column])
         ref = int(refs[-1])
@@ -386,11 +386,11 @@ class _Body:
         return self.xs[key][0]
 
     def _ordered(self, iterations: list) -> list:
-        """Return what belongs to each iteration as the rows of an array lie."""
+        """Return a list with an entry per iteration in the order of an array's rows."""
         return iterations[::-1] if self.loop.reverse else iterations
 
     def _carries(self) -> tuple[list[Variable], list, list]:
-        """Return what is carried: variables of the body, first values, and what an iteration makes of them."""
+        """Return the carries: variables of the body, their first values, and their next ones."""
         atom = self.roller.atom
         carries, starts, new = [], [], []
         for (number, firsts), chain in self.chains.items():

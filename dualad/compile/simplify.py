@@ -150,7 +150,7 @@ class _Simplifier:
     # ── rewrites ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def alias(self, op: Any, args: list, params: dict, outs: Sequence) -> Any:
-        """Return what an equation's result is already, if it is anything."""
+        """Return the atom that an equation's result equals, if there is one."""
         if len(outs) != 1 or not args:
             return None
         x, name, out = args[0], op.name, outs[0].aval
@@ -193,7 +193,7 @@ class _Simplifier:
         return None
 
     def without_empty_parts(self, op: Any, args: list, params: dict, outs: tuple) -> tuple[list, dict, tuple]:
-        """Return what an array is joined of, or split into, as far as it has entries; no results if it is one part."""
+        """Return a join or split without its empty parts; no results if one part is left."""
         if op.name == "concatenate":
             out = outs[0].aval
             full = [a for a in args if aval_of_atom(a).size]
@@ -329,7 +329,7 @@ def _is_all_of_it(args: Sequence, params: dict) -> bool:
 
 
 def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
-    """Return what an operator makes of constants, if it is small."""
+    """Return the result of an operator on constants, if it is small."""
     aval = outs[0].aval
     if len(outs) > 1 or op.kind == "control" or aval.size > _FOLDED:
         return None
@@ -348,7 +348,7 @@ def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
 
 
 def hashable(x: Any) -> Any:
-    """Return what two constants or parameters share exactly if they are the same: ids of what programs hold."""
+    """Return a key of a constant or parameter, equal exactly where they are the same: by id if programs hold them."""
     if type(x) in (int, str, bool, NoneType):
         return type(x), x
     if isinstance(x, np.ndarray) and x.size <= 64 and x.dtype.kind in "biufc":
@@ -369,7 +369,7 @@ def hashable(x: Any) -> Any:
 
 
 def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:
-    """Return what two parameters share exactly if they mean the same: programs that are written alike are equal.
+    """Return a key of a parameter, equal exactly where parameters mean the same: programs written alike are equal.
 
     What is no program and no container is known by its ``leaf``.
     """

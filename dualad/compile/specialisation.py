@@ -46,7 +46,7 @@ class Specialisation:
 
     @property
     def entered(self) -> Callable:
-        """What runs it, on arrays and what it has captured."""
+        """The function that runs it, on arrays and its captures."""
         run, check = self.program.compiled.run, self.traced.check
         if check is None:
             return run

@@ -1,4 +1,4 @@
-"""What becomes of a failure of the compiler's own: a log record, and a plainer program; in our own tests, the error.
+"""Failures of the compiler's own: a log record and a plainer program; in our own tests, the error.
 
 A pass whose program is not shown to be right is such a failure (``proven``). For: every place that can do without a
 part of the compiler. Not for: the proof itself (``validate.py``), what a part refuses because it does not know it
@@ -34,7 +34,7 @@ def fall_back(part: str, error: Exception) -> None:
 
 
 def attempt(part: str, make: Callable[[], T], otherwise: T) -> T:
-    """Return what ``make()`` returns, or ``otherwise`` where that part of the compiler fails."""
+    """Return ``make()``, or ``otherwise`` where that part of the compiler fails."""
     try:
         return make()
     except Exception as error:
@@ -47,7 +47,7 @@ def proven(
     passes: Mapping[str, Callable[[Program], Program]],
     in_part: Mapping[str, Callable[[Program, Callable[[Program, Callable[[], Program]], bool]], Program]] = {},
 ) -> Program:
-    """Return what passes make of a program, each of what the one before has made, as far as it is shown to be right.
+    """Return a program after all passes whose results are proven.
 
     Where that fails, ``in_part[name](program, is_right)`` is what a pass makes of the parts that are.
     """

@@ -71,7 +71,7 @@ class Runner:
         self._numbers: dict[tuple, tuple[int, bool]] = {}
 
     def meaning(self, program: Program) -> tuple:
-        """Return what two programs share only if they compute the same: avals of inputs, results, and effects."""
+        """Return a program's meaning, equal only where programs compute the same: avals of inputs, results, effects."""
         found = self._meanings.get(id(program))
         if found is None:
             before, self._effects = self._effects, []
@@ -85,7 +85,7 @@ class Runner:
         return found
 
     def run(self, program: Program, args: Sequence[Known]) -> list[Known]:
-        """Return what a program makes of values."""
+        """Return a program's results of abstract values."""
         plan, names = self._plans.get(id(program)) or self._plan(program), self.names
         table, known = names.table, dict(plan.constants)
         for v, given in zip(program.inputs, args, strict=True):
@@ -145,7 +145,7 @@ class Runner:
         return found
 
     def _made(self, step: Step, args: list[Value], number: int) -> Sequence[Value]:
-        """Return what an equation makes of values."""
+        """Return an equation's results of abstract values."""
         op, _, params, outs = step
         names = self.names
         if op.name == "scan" and params["body"].name == ROLLED:
@@ -168,7 +168,7 @@ class Runner:
         return [names.named(key, outs[0].aval)] if len(outs) == 1 else self._results(names.number(key), outs)
 
     def _moved(self, op: Any, args: list[Value], params: dict, out: Aval, number: int) -> Sequence[Value] | None:
-        """Return what a move makes of values: of many entries the same each time, whatever could be named before."""
+        """Return the values that a move makes: of many entries by a name of its own, so the same each time."""
         if out.size <= SMALL:
             return moved(self.names, op, args, params, out)
         key = (number, *map(self.names.seen, args))
@@ -177,7 +177,7 @@ class Runner:
         return self._far[key]
 
     def elementwise(self, op: Any, args: Sequence[Value], out: Aval, params: dict | None = None) -> Value:
-        """Return what an elementwise operator makes of values, whether they were broadcast before or not."""
+        """Return an elementwise operator's result, the same for operands broadcast before or not."""
         number, _ = self._number(op, params, [out])
         return self.names.named((number, *[self.names.seen(v, True) for v in args]), out)
 
@@ -212,7 +212,7 @@ class Runner:
     # ── parameters ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _key(self, x: Any) -> Any:
-        """Return what two parameters share only if they mean the same."""
+        """Return a key of a parameter, equal only where parameters mean the same."""
         if type(x) in (int, str, type(None)):
             return x
         if type(x) is tuple:
@@ -289,7 +289,7 @@ def has_effect(op: Any, params: dict) -> bool:
 
 
 def _fold_constants(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
-    """Return what an operator makes of constants."""
+    """Return the results of an operator on constants."""
     aval = outs[0].aval
     if op.multiple_results or (aval.size > FOLDED and op.name not in MOVES):
         return None

@@ -1,4 +1,4 @@
-"""What compiled code does for each operator: the verdicts that ``dualad ops`` shows, complete and tested.
+"""Verdicts on how each operator is compiled, which ``dualad ops`` shows: complete and tested.
 
 ``verdict`` is about the source, which serves every operator; ``machine_code`` reads ``native/table.py``. Not for: the
 code itself (``numpy_source.py``, ``native``).

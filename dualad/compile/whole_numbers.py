@@ -1,4 +1,4 @@
-"""What Python computes of its integers alone, checked at each call of a compiled function that computes it in int64.
+"""Arithmetic of Python's integers alone, checked at each call of a compiled function that does it in int64.
 
 Python's integers have no end, and an error or another kind of number where NumPy's have a wrap-around or an infinity:
 ``2**62 * 4``, ``1 // 0``, ``2 ** -1``. What a trace writes down of such arithmetic is written as Python, too, and run

@@ -1,4 +1,4 @@
-"""What a loop carries from step to step: a tree that keeps its structure, shapes and dtypes.
+"""The carry of a loop from step to step: a tree that keeps its structure, shapes and dtypes.
 
 For: checking that with words, giving each step boxes of its own, so that a body may write in place, and Python numbers
 as first values, which take the dtype that the first step gives them. Not for: running anything.
@@ -78,7 +78,7 @@ class Carry:
         return optree.tree_unflatten(self.template.tree, values) if self.plain else self.template.fill(values)
 
     def result(self, values: Sequence) -> Any:
-        """Return what a loop that was written down gives: what stayed a Python number in the carry is one again."""
+        """Return a recorded loop's result, in which Python numbers of the carry are Python numbers again."""
         return self.tree(as_numbers(values, [a.weak for a in self.avals]))
 
     def accept(self, out: Any) -> list:

@@ -1,4 +1,4 @@
-"""What lower floors call that stands above them: one record, which ``dualad/wiring.py`` fills and nobody else.
+"""Calls from lower floors to higher ones: one record, which ``dualad/wiring.py`` fills and nobody else.
 
 For: the few calls that have to go up, each with its type. Not for: the meaning of NumPy's names (``tables.py``), nor
 for what can be imported as it is.

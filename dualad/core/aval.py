@@ -130,7 +130,7 @@ def is_weak(x) -> bool:
 
 
 def as_entries(value, dtype: np.dtype, one: bool = False):
-    """Return what NumPy writes into an array of some dtype (into ``one`` entry): a number without room is an error."""
+    """Return a value as NumPy writes it into an array of a dtype (into ``one`` entry): overflow is an error."""
     if type(value) in (bool, int, float, complex) or (one and isinstance(value, np.generic)):
         entry = np.empty((), dtype)
         entry[()] = value

@@ -1,4 +1,4 @@
-"""What somebody has switched on for a while: tangents that are off here, watches that look on.
+"""Switches that are on for a while: tangents that are off here, watches that look on.
 
 For: the questions that every tensor asks before it runs a rule, kept cheap for those who never open a context. One that
 switches tangents off silences the levels that were opened before it; a transform that starts inside works as ever. Not

@@ -15,7 +15,7 @@ __all__ = ["CREATION", "FUNCTIONS", "LIBRARIES", "Library", "OPS", "UFUNCS", "VE
 
 
 class Verdict(NamedTuple):
-    """What dualad does with a NumPy or SciPy name.
+    """The support of a NumPy or SciPy name.
 
     ``kind`` is one of ``op``, ``composite``, ``metadata``, ``unsupported``; ``reason`` and ``instead`` speak to the
     user of an unsupported name.
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
 
 class Library(NamedTuple):
-    """What is particular to a library.
+    """The hooks of a library.
 
     ``run(op, args, params, how, what)`` writes an operator into the graph of its lazy arrays, ``how`` as
     ``Primitive.blocks``, and ``what`` the operator in words; ``words`` say how a lazy array is computed.

@@ -414,7 +414,7 @@ def layers(x: Any) -> Iterator[Any]:
 
 
 def beneath(x: Any) -> Any:
-    """Return what is left of a value without tangents and batch axes: an array, or a tensor with nothing inside yet."""
+    """Return a value without tangents and batch axes: an array, or a tensor with nothing inside yet."""
     *_, last = layers(x)
     return last
 

@@ -29,7 +29,7 @@ def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
 
 
 class Watch:
-    """What can be told of: every method does what happens without a watch, and a subclass looks on.
+    """The observable moments: every method does what happens without a watch, and a subclass looks on.
 
     The watch of a block (``on``) is told what levels compute and transforms return, in its thread or task; one of all
     threads (``on_everywhere``) is told of each operation, program and transform as a whole.
@@ -45,7 +45,7 @@ class Watch:
         """Look at what an operator made of the lanes of a batched level."""
 
     def cause(self) -> Any:
-        """Return what is to be remembered with an equation that is recorded now."""
+        """Return a note to keep with the equation that is being recorded."""
         return None
 
     def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
@@ -89,7 +89,7 @@ class Watch:
         return self
 
     def to_tell(self) -> Any:
-        """Return what a worker's watch has to tell when its part is done."""
+        """Return the report of a worker's watch when its part is done."""
 
     def told(self, seen: Any) -> None:
         """Take in what a worker's watch has seen."""

@@ -96,7 +96,7 @@ class Branch(NamedTuple):
 
 
 class DebugReport(Watch):
-    """What was seen: ``branches``, a list of :class:`Branch`, and ``origins``.
+    """The observations of a debugged block: ``branches``, a list of :class:`Branch`, and ``origins``.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class DebugReport(Watch):
         ) from refusal
 
     def calling(self, f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None] | None:
-        """Return what compares the value of a call under a transform with a plain one."""
+        """Return the comparison of a call's value under a transform with a plain call."""
         return value_check(f, args, kwargs) if self.look_at_values else None
 
     def compiled(self, compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:

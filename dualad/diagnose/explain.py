@@ -234,7 +234,7 @@ class _Observer(Watch):
             self.uses = before
 
     def lines(self) -> list[Line]:
-        """Return what was noted, in order."""
+        """Return the notes, in order."""
         order: dict[str, int] = {}
         for file, _ in self.uses:
             order.setdefault(file, len(order))

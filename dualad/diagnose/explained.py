@@ -1,4 +1,4 @@
-"""What ``explain`` found, and how it is shown: text, HTML, plain data.
+"""The findings of ``explain``, and how they are shown: text, HTML, plain data.
 
 Not for: finding it (``explain.py``).
 """

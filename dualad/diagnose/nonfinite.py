@@ -134,7 +134,7 @@ class _Frame:
 
 
 class _Cause(NamedTuple):
-    """What an equation remembers of the operation whose rule recorded it."""
+    """An equation's note of the operation whose rule recorded it."""
 
     name: str
     custom: bool
@@ -266,7 +266,7 @@ class Finder:
             self._look("primal", outs, values, (), _Frame(op, params, values, (), level), lanes=1)
 
     def cause(self) -> _Cause | None:
-        """Return what an equation recorded now has to remember."""
+        """Return the cause to keep with the equation that is being recorded."""
         stack = self._stack()
         if not stack:
             return None

@@ -251,7 +251,7 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
 
 
 def both_ways(compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> tuple[Any, Any, str]:
-    """Return what a compiled function returns, unwatched, what the function itself does, and how they differ."""
+    """Return a compiled function's results, unwatched, the function's own, and how they differ."""
     leaves, tree = flatten((args, kwargs))
     given: Any = tree.unflatten([np.copy(x) if isinstance(x, (np.ndarray, Tracer)) else x for x in leaves])
     plain = f(*args, **kwargs)

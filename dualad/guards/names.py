@@ -1,4 +1,4 @@
-"""What code names: the globals that it loads, the attributes that it may read, and those that it may find missing.
+"""Names in code: the globals that it loads, the attributes that it may read, and those that it may find missing.
 
 For: ``named``, of one code object and those inside of it, and ``asked_outside``: which of the names ask for what no
 guard can watch, files, clocks, other processes and machines. Not for: what the names stand for (``reach.py``).
@@ -61,7 +61,7 @@ _CONVERSIONS = frozenset({"__array__", "flat", "item", "tobytes", "tolist"})
 
 @functools.lru_cache(maxsize=4000)
 def named(code: types.CodeType) -> Named:
-    """Return what a function's code, and the functions in it, name."""
+    """Return the names in a function's code and in the functions inside it."""
     loaded, stored, modules, every = set(), set(), set(), not _ALL.isdisjoint(code.co_names)
     chains, chain, line, delegates = set(), "", 0, False
     made = {"setattr", "delattr"} if code.co_name in MAKING else set()  # of an object that nobody has yet

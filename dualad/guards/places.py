@@ -34,7 +34,7 @@ _EXACT = frozenset({int, str, bytes})
 
 
 class _Missing:
-    """What is found where there is nothing."""
+    """The content of an empty place."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     value: Any
 
     def now(self) -> Any:
-        """Return what it holds now."""
+        """Return the present content."""
         return _LOOK[self.kind](self.holder, self.key)
 
 
@@ -109,7 +109,7 @@ def is_changed(place: Place) -> bool:
 
 
 def unlifted(kind: int, holder: Any, key: Any, value: Any) -> Any:
-    """Return what a place holds when no lifted code runs, which finds other things there."""
+    """Return the content of a place as outside of lifted code, which finds other things there."""
     if kind == ITEMS:
         return tuple([x for k, v in holder.items() for x in (k, ABOVE.original(holder, k, v))])
     if kind == LIST:
@@ -145,7 +145,7 @@ def entries_of(a: np.ndarray) -> tuple:
 
 
 def header_of(a: np.ndarray) -> tuple:
-    """Return what may be set of an array in place."""
+    """Return the attributes of an array that can be set in place."""
     return a.dtype, a.shape, a.strides
 
 
@@ -156,7 +156,7 @@ def contents_of(a: np.ndarray) -> bytes | int:
 
 
 def bytes_of(thing: Any) -> bytes:
-    """Return what a buffer holds."""
+    """Return the bytes of a buffer."""
     return bytes(thing)
 
 
@@ -167,7 +167,7 @@ def parts_of(frame: Any) -> tuple:
 
 
 def referent_of(reference: weakref.ref) -> Any:
-    """Return what a weak reference is one to."""
+    """Return the referent of a weak reference."""
     return reference()
 
 

@@ -417,7 +417,7 @@ class Reach:
 
 
 class Snapshot:
-    """What was within reach at one moment, and the contents of the arrays there."""
+    """The objects within reach at one moment, and the contents of the arrays among them."""
 
     __slots__ = ("contents", "reach", "roots")
 
@@ -427,7 +427,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, roots: Sequence, most: float = float("inf"), code: Named = NOTHING_NAMED) -> Snapshot | None:
-        """Return what is within reach now, with arrays of up to ``most`` bytes; None if that is too much.
+        """Return the present snapshot, with arrays of up to ``most`` bytes; None if that is too much.
 
         ``code`` has run besides what is found by itself.
         """
@@ -481,7 +481,7 @@ def _in_context(variable: contextvars.ContextVar) -> Any:
 
 
 def _cache_contents(x: Any) -> list:
-    """Return what a function with a cache remembers; the cache itself may grow."""
+    """Return the referents of a cached function but its cache, which may grow."""
     held = gc.get_referents(x)
     return [p for p in held if type(p) is not dict or "_lru_list_elem" not in {type(v).__name__ for v in p.values()}]
 

@@ -42,7 +42,7 @@ _off: ContextVar[bool] = ContextVar("dualad_plain", default=False)
 
 
 class _Known(NamedTuple):
-    """What earlier calls have shown of some code: the packages to be lifted; None if lifting does not help.
+    """Findings of earlier calls about some code: the packages to be lifted; None if lifting does not help.
 
     Whether it has to be, or is only faster, and may fail.
     """
@@ -312,7 +312,7 @@ def _function_of(f: Any) -> Any:
 
 
 class _Plain:
-    """What ``plain()`` returns."""
+    """The result of ``plain()``."""
 
     def __init__(self) -> None:
         self._tokens: list[Token] = []

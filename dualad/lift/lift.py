@@ -93,7 +93,7 @@ def with_redirects(f: Callable, reach: Reach) -> Callable:
 
 
 class _Block:
-    """What ``lifted`` returns: a block, or a decorator."""
+    """The result of ``lifted``: a block, or a decorator."""
 
     def __init__(self, namespace: dict, modules: tuple[str, ...]) -> None:
         self._reach = Reach(None, namespace, modules)

@@ -97,7 +97,7 @@ def _of_iterables(function: Callable) -> Callable:
 
 
 def _number(x: Any) -> Any:
-    """Return what NumPy computed as the Python number that ``math`` gives."""
+    """Return a NumPy result as the Python number that ``math`` gives."""
     return python_number(x) if isinstance(x, Tracer) and not x.shape and x.aval.dtype.kind in "fc" else x
 
 

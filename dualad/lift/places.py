@@ -67,7 +67,7 @@ class Place:
         return place
 
     def held(self) -> Any:
-        """Return what is there now."""
+        """Return the present content."""
         owner = self.owner
         if type(owner) is list:
             return owner[self.key] if self.key < len(owner) else MISSING
@@ -87,7 +87,7 @@ class Attribute(Place):
     __slots__ = ()
 
     def held(self) -> Any:
-        """Return what is there now."""
+        """Return the present content."""
         if isinstance(self.owner, type):
             return vars(self.owner).get(self.key, MISSING)
         return attribute(self.owner, self.key)
@@ -111,7 +111,7 @@ def is_quiet() -> bool:
 
 
 def original_in(owner: Any, key: Any, held: Any) -> Any:
-    """Return what a place holds when nothing is swapped."""
+    """Return the content of a place when nothing is swapped."""
     if not _running:
         return held
     _count_alone()
@@ -250,7 +250,7 @@ class _Entries:
 
 
 def _reader(keys: Iterable) -> Any:
-    """Return what reads the entries of a dict, in order; the first one, if there is but one, twice."""
+    """Return a getter of a dict's entries, in order; of a single key its entry twice."""
     keys = [*keys]
     return itemgetter(keys[0], *keys[1:] or keys) if keys else lambda owner: ()
 

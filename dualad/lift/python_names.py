@@ -85,7 +85,7 @@ class _Number(_Stands):
 
 
 def _kept(original: type, of_tensors: Callable) -> Callable:
-    """Return what is called to make a number, and keeps a tensor."""
+    """Return the stand-in for a number's type: it makes numbers, and keeps tensors."""
 
     def call(*args, **kwargs):
         parts = (*args, *kwargs.values())

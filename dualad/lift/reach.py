@@ -1,4 +1,4 @@
-"""What a lifted call reaches: which modules, and the places in them, found once and again when something has changed.
+"""The reach of a lifted call: modules, and the places in them, found once and again when something has changed.
 
 For: ``Reach``, of one function or one block. Not for: finding the places in a module (``search.py``), or swapping them
 (``places.py``).
@@ -130,7 +130,7 @@ class Reach:
 
 
 def _contents(f: Any) -> list:
-    """Return what a function holds and may hold something else in place of, next time."""
+    """Return the mutable contents of a function: those that may be others at the next call."""
     if isinstance(f, types.FunctionType):
         return [attribute(cell, "cell_contents") for cell in f.__closure__] if f.__closure__ else []
     if isinstance(f, types.MethodType):
@@ -190,7 +190,7 @@ class _Scope:
 
 
 class _Look:
-    """What some globals held. Arrays and the like are told by their ids: they shall not live longer for that."""
+    """The contents of some globals. Arrays and the like are told by their ids: they shall not live longer for that."""
 
     __slots__ = ("held", "ids", "is_held", "is_told", "names", "swapped")
 

@@ -40,7 +40,7 @@ _REFUSED = frozenset({"STORE_SUBSCR", "STORE_SLICE", "BINARY_SUBSCR", "BINARY_OP
 
 
 def rewritten(code: types.CodeType) -> types.CodeType:
-    """Return what stands in the place of some code; the code itself if nothing does."""
+    """Return the replacement of some code; the code itself if it has none."""
     return _rewritten.get(code, code) if _rewritten else code
 
 

@@ -1,4 +1,4 @@
-"""What stands in the place of what: tables of names by identity, first of all that of lifted code.
+"""Replacements: tables of names by identity, first of all that of lifted code.
 
 For: ``Table``, with ``in_place_of``, which also looks into what is made of such things (a partial, a tuple, a cached or
 a vectorized function), and ``lifted``, the table of NumPy's, SciPy's, math's and Python's names. The JAX oracle has
@@ -39,7 +39,7 @@ _STAY = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), t
 
 
 class Table:
-    """What stands in the place of what.
+    """A table of replacements.
 
     ``mark`` is its name, which ends the first part of the names under which ``sys.modules`` has the counterparts of
     modules; ``module_for`` gives the counterpart of a module by name, or None. ``entries`` leads from the ``id`` of an
@@ -70,7 +70,7 @@ class Table:
         return self
 
     def in_place_of(self, x: Any) -> Any:
-        """Return what stands in the place of an object; None if it stays."""
+        """Return the replacement of an object; None if it stays."""
         hit = self.entries.get(id(x))
         if hit is not None and hit[0] is x:
             return hit[1]
@@ -125,7 +125,7 @@ def with_submodules(module: Any, standing: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _module_for(name: str) -> Any:
-    """Return what an import of a redirected module gives in lifted code; None if there is no such module."""
+    """Return the module that lifted code imports under a redirected name; None if there is no such module."""
     package, *rest = name.split(".")
     if package not in REDIRECTED:
         return None
@@ -199,7 +199,7 @@ def _ufunc(x: np.ufunc, table: Table) -> Any:
 
 
 class _Cached:
-    """What stands for a function that ``functools.lru_cache`` keeps results of: no tensor gets into the cache."""
+    """The replacement of a function that ``functools.lru_cache`` keeps results of: no tensor gets into the cache."""
 
     def __init__(self, cached: Any) -> None:
         self._cached = cached
@@ -222,7 +222,7 @@ class _Cached:
 
 
 class _Compiled:
-    """What stands for a function that numba compiles: the function, for numba would find our names in it."""
+    """The replacement of a function that numba compiles: the function itself, for numba would find our names in it."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled

@@ -118,7 +118,7 @@ _CONTENT = ("_primal", "_tangent", "_value", "variable")
 
 
 class _Memory:
-    """What is known of a box's memory; most boxes have no record, and a record says only what is not as here."""
+    """The record of a box's memory; most boxes have none, and a record holds only differences from these defaults."""
 
     #: the box this one is a view of, the operator that takes the view, and its parameters
     base: Tracer | None = None
@@ -240,7 +240,7 @@ def layout(x: Tracer) -> np.ndarray:
 
 
 def _stand_in_result(memory: _Memory, base: np.ndarray) -> np.ndarray:
-    """Return what NumPy makes of the stand-in for the base of a view."""
+    """Return the view of a stand-in for its base, as NumPy makes it."""
     return memory.ask(base) if memory.ask is not None else memory.op.impl(base, **memory.params)
 
 
@@ -548,7 +548,7 @@ def defer(x: Tracer, position: tuple[int, ...], value) -> bool:
 
 
 def _entry(value: Tracer):
-    """Return what a 0-d tensor holds in a box of its own: a 0-d array may be written to later (``out=``)."""
+    """Return a 0-d tensor's value in a box of its own: a 0-d array may be written to later (``out=``)."""
     return value.give()[()] if value._plain_array else unshared(value)
 
 

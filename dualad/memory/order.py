@@ -52,7 +52,7 @@ def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
 
 
 def second(x: Any) -> Any:
-    """Return what stands for a second array of the same memory, shape and order: the box itself."""
+    """Return the stand-in for a second array of the same memory, shape and order: the box itself."""
     if isinstance(x, Tracer):
         x = x.numpy_number()  # of a Python number NumPy makes an array
         record(x).twice = True

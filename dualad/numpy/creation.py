@@ -184,7 +184,7 @@ array, asarray, asanyarray, full = [
 
 
 class _Joined:
-    """What ``r_`` and ``c_`` are: slices become ranges, numbers and vectors get a shape, and all is joined."""
+    """The type of ``r_`` and ``c_``: slices become ranges, numbers and vectors get a shape, and all is joined."""
 
     def __init__(self, original, ndim: int, shape: tuple[int, ...], axis: int) -> None:
         self._original, self._ndim, self._shape, self._axis = original, ndim, shape, axis

@@ -48,7 +48,7 @@ def is_direct() -> bool:
 
 
 def direct(original: Callable, ours: Callable, makes: bool = True) -> Callable:
-    """Return what runs the original where all arguments are plain, and else ours.
+    """Return a function that runs the original where all arguments are plain, and else ours.
 
     What ``makes`` new arrays runs ours in a transform, too, unless code makes them ``DIRECTLY``, and this line NumPy's.
     """

@@ -1,4 +1,4 @@
-"""What the array API standard (2024.12) asks of NumPy 2.0, which only later releases have; loaded there alone.
+"""Parts of the array API standard (2024.12) that NumPy 2.0 lacks; loaded there alone.
 
 For: ``astype`` and ``from_dlpack`` with ``device=``, ``clip`` with ``min=`` and ``max=``, ``reshape`` with ``copy=``,
 ``__array_namespace_info__``. Not for: what every release lacks (``standard.py``).
@@ -49,7 +49,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 class NamespaceInfo:
-    """What ``__array_namespace_info__()`` returns: the standard's questions about devices and dtypes."""
+    """The result of ``__array_namespace_info__()``: the standard's questions about devices and dtypes."""
 
     _KINDS = {
         "bool": ("bool",),
@@ -64,7 +64,7 @@ class NamespaceInfo:
     }
 
     def capabilities(self) -> dict:
-        """Return what shapes may depend on, and how many axes an array may have."""
+        """Return the array API's capabilities: data-dependent shapes, and the most axes of an array."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:

@@ -1,4 +1,4 @@
-"""What is known of numbers when a rule runs: whether there are any yet, and whether all of them are finite.
+"""Facts about numbers when a rule runs: whether there are any yet, and whether all of them are finite.
 
 For: rules that take another path at an infinity. Not for: that path (``kinds.py``).
 """

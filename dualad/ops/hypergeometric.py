@@ -299,7 +299,7 @@ def _best(ring: Polynomials, count: int, tries: Sequence[tuple]):
 
 
 def _with_power(ring: Polynomials, found: tuple, grown, power: Linear):
-    """Return what was found, multiplied by exp(grown)^power."""
+    """Return series multiplied by exp(grown)^power."""
     front = {k: v * np.exp(power[0] * grown) for k, v in ring.exponential(grown, power[1]).items()}
     return ring.product(found[0], front), ring.product(found[1], {k: np.abs(v) for k, v in front.items()})
 

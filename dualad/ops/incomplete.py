@@ -94,7 +94,7 @@ def polygamma_rest(n: int, z):
 
 
 def _rest_difference(n: int, z, step):
-    """Return what ``polygamma_rest`` grows by from z to z + step: by Taylor's series where the step is short."""
+    """Return the difference of ``polygamma_rest`` between z + step and z; of a short step by Taylor's series."""
     out = polygamma_rest(n, z + step) - polygamma_rest(n, z)
     at = np.flatnonzero(step < 2e-3 * z)
     if at.size:

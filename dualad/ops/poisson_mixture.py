@@ -51,7 +51,7 @@ def _power(n: int):
 
 
 class _Gamma:
-    """What is mixed: D(s) and the derivatives of log D at one s, what they grow by from s − 1 to s, and I's."""
+    """The mixed law: D(s), the derivatives of log D at one s, their differences between s − 1 and s, and I's."""
 
     limit, valid = 0.0, True  # of the quotient for large s
 
@@ -118,7 +118,7 @@ class _Beta:
 
 
 def _outwards(row: int, start, steps, product: bool = False):
-    """Return what grows by (or ``product``: is multiplied by) ``steps`` from row to row, and starts at a row."""
+    """Return running sums (or products) of ``steps`` along the rows, outwards from ``start`` at a row."""
     out = np.empty_like(steps)
     out[row] = start
     add, less = (np.multiply, np.divide) if product else (np.add, np.subtract)

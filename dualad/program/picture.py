@@ -134,7 +134,7 @@ def to_svg(program, limit: int = 300) -> str:
 
 
 def to_html(program, heading: str = "") -> str:
-    """Return what a notebook shows: the picture while it is small, and the text, folded when it is long."""
+    """Return a notebook's HTML: the picture while it is small, and the text, folded when it is long."""
     count = len(program.recorded)
     text = escape(show(program, limit=_MOST_PRINTED))
     pre = f'<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em">{text}</pre>'

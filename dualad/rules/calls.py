@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Call:
-    """What a call consists of besides its arrays: a parameter of the operator.
+    """The static part of a call, without its arrays: a parameter of the operator.
 
     ``function(*arrays)`` and the ``rules`` take and return flat lists of arrays. The structure of the result is left
     in ``trees[0]`` by whichever of them runs; a batched call is another ``Call`` that shares it. ``inner`` is the

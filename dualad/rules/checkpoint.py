@@ -96,7 +96,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 class Policies:
-    """What a checkpoint keeps; ``dualad.checkpoint_policies`` is the one instance.
+    """The policies of checkpoints; ``dualad.checkpoint_policies`` is the one instance.
 
     A policy is a function ``policy(name, params) -> bool`` of an operator's name and parameters, which says whether the
     results of its calls are kept; ``python -m dualad ops`` lists the names.
@@ -314,7 +314,7 @@ checkpoint_call = call_primitive(
 
 
 def _noted(f: Callable, known: list[Snapshot]) -> Snapshot | None:
-    """Return what a function reads now; the same as last time if that still holds. Large arrays are left out."""
+    """Return a snapshot of a function's reads; the last one if it still holds. Large arrays are left out."""
     if known and known[0].roots[0] is f and known[0].holds():
         return known[0]
     found = Snapshot.of([f], most=_COMPARED)

@@ -1,4 +1,4 @@
-"""What functions hold: the tensors that are found in their closures, and the same functions with other values.
+"""Closures: the tensors in them, and the same functions with other values.
 
 A function that can't be written down (it branches on values, or is to run again later) runs as it stands, once the
 traced values that it reads are replaced. They are looked for where Python keeps them: cells of closures, defaults,

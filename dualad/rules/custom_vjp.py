@@ -71,7 +71,7 @@ class ForwardArgument:
 
 
 class _Found:
-    """What running fwd at one point told: the structures that bwd is given; ``mapped`` is for batched calls."""
+    """The structures for bwd that a run of fwd at one point has shown; ``mapped`` is for batched calls."""
 
     __slots__ = ("count", "mapped", "out", "outs", "residuals")
 

@@ -63,7 +63,7 @@ class Known:
 
 
 def identify_executor(executor: Any) -> Known:
-    """What is known of an executor."""
+    """Return the record of an executor."""
     client = executor if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info") else None
     if client is not None:  # a Dask client, whose own submit gives futures of another sort
         executor = client.get_executor()
@@ -71,7 +71,7 @@ def identify_executor(executor: Any) -> Known:
 
 
 def class_names(thing: Any) -> set[str]:
-    """Return what the classes of an executor, or of its error, are called: their libraries may not be loaded."""
+    """Return the names of the classes of an executor, or of its error: their libraries may not be loaded."""
     return {cls.__name__ for cls in type(thing).__mro__}
 
 

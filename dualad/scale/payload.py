@@ -1,4 +1,4 @@
-"""What travels: a job is pickled once for each call and gets to each worker once, on the way that its executor has.
+"""The payload: a job is pickled once a call and gets to each worker once, on the way that its executor has.
 
 For: ``pack``, ``Ticket`` (what goes along with every chunk and finds the job where it arrives) and the errors for what
 can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them, read-only, from one
@@ -175,7 +175,7 @@ class Laid:
 
 
 def as_laid(x: Any) -> Any:
-    """Return what keeps the layout of an array on its way: sums of the same numbers in another order differ."""
+    """Return an array in a form that keeps its layout on the way: sums in another order differ."""
     return Laid(x) if type(x) is np.ndarray and not x.flags.c_contiguous else x
 
 

@@ -1,4 +1,4 @@
-"""What happens in a worker: a chunk of a job, in the caller's context, its error and its warnings brought back.
+"""The worker's side: a chunk of a job in the caller's context, its error and its warnings brought back.
 
 For: ``work``, the one function that executors are given, and ``Context``: kinks, floating-point errors, filters of
 warnings, ``debug`` and ``residual_hooks`` are in a worker as where the transform is called. Not for: contexts of
@@ -34,7 +34,7 @@ __all__ = ["Answer", "Context", "Job", "RemoteTraceback", "heard_again", "work"]
 
 
 class Context:
-    """What is on here; pickled with a job."""
+    """The settings of this thread, pickled with a job."""
 
     def __init__(self) -> None:
         self.convention = _convention.get()
@@ -59,7 +59,7 @@ class Context:
 
 
 class Job(NamedTuple):
-    """What is sent: a function of a chunk's arguments, the caller's context, and how a worker is to be set up."""
+    """A job as it is sent: a function of a chunk's arguments, the caller's context, and a worker's settings."""
 
     run: Callable
     context: Context
@@ -68,7 +68,7 @@ class Job(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """What comes back of a chunk: a result or an error, warnings, what a watch saw, and who it was."""
+    """The report of a chunk: a result or an error, warnings, a watch's observations, and the worker."""
 
     result: Any = None
     error: BaseException | None = None
@@ -122,7 +122,7 @@ def _limited(threads: int | None) -> contextlib.AbstractContextManager:
 
 @functools.cache
 def _controller(with_scipy: bool) -> Any:
-    """Return what limits the libraries that are loaded; SciPy brings one of its own."""
+    """Return a controller of the threads of the loaded libraries; SciPy brings one of its own."""
     if importlib.util.find_spec("threadpoolctl") is None:
         return None
     return importlib.import_module("threadpoolctl").ThreadpoolController()

@@ -38,7 +38,7 @@ __all__ = ["biharmonic", "directional", "laplacian"]
 
 
 class Collapse:
-    """What is done to coefficients: those of degree ``order`` become weighted sums over the lanes of a level."""
+    """A reduction of coefficients: those of degree ``order`` become weighted sums over the lanes of a level."""
 
     __slots__ = ("lanes", "order", "weights")
 

@@ -52,7 +52,7 @@ _COMPILED, _NUMBERS = 60, 600
 
 
 class IvpResult(dict):
-    """What ``taylor_ivp`` returns: a dict whose entries are attributes too, as SciPy's results are."""
+    """The result of ``taylor_ivp``: a dict whose entries are attributes too, as SciPy's results are."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -202,7 +202,7 @@ def taylor_ivp(
 
 
 class _Is:
-    """What a function is known by: itself, whatever it says of equality."""
+    """A key of a function: by identity, whatever the function says of equality."""
 
     __slots__ = ("it",)
 

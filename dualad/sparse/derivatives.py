@@ -37,7 +37,7 @@ _File = str | os.PathLike | Prepared | None
 
 
 class _SparseDerivative:
-    """What Jacobians and Hessians have in common."""
+    """The common base of Jacobians and Hessians."""
 
     _modes: tuple[str, ...] = ()
     _second = False
@@ -177,7 +177,7 @@ class _SparseDerivative:
         return None
 
     def _renewed(self, problem: Problem, old: Prepared) -> Prepared | None:
-        """Return what was prepared, if it is good for what the function reads now; otherwise it is forgotten."""
+        """Return the preparation if its guards hold; otherwise it is forgotten."""
         form = _identity(problem)
         if form != old.form:
             if self._stored is not None:
@@ -208,7 +208,7 @@ class _SparseDerivative:
         return prepared
 
     def _guards(self, problem: Problem, before: Snapshot | None) -> Snapshot | None:
-        """Return what a pattern was read from; what the function changes whenever it runs is none of it."""
+        """Return the guards of a pattern, without state that the function changes whenever it runs."""
         if before is None or before.holds():
             return before
         between = Snapshot.of(problem.roots())
@@ -271,7 +271,7 @@ class _SparseDerivative:
     def _computed(
         self, args: tuple, kwargs: dict, shown: bool = False
     ) -> tuple[Problem, Prepared, Any, Linearization, Any]:  # fmt: skip
-        """Return what there is to arrange: last the entries, or those that are shown."""
+        """Return the parts of a result; the last is the entries, or those that are shown."""
         problem = self._problem(args, kwargs)
         prepared = self._find(problem)
         out, stage = problem.linearized()

@@ -1,4 +1,4 @@
-"""What linear operators do with the rows of a pattern: which entries of a result depend on which of an argument.
+"""Linear operators on the rows of a pattern: which entries of a result depend on which of an argument.
 
 For: one rule per *kind* of operator. Most need none of their own: an elementwise operator unites the rows of its
 arguments; one that ``moves`` entries is run on their positions; one that ``collects`` them is transposed on the

@@ -1,4 +1,4 @@
-"""What is found out once for arguments of some shapes: pattern, colouring, and how values are computed.
+"""Preparation, done once for arguments of some shapes: pattern, colouring, and how values are computed.
 
 For: ``Prepared``, which chooses between products and direct accumulation, computes values from a linearization, and
 checks them. Not for: arranging values as users want them (``derivatives.py``).
@@ -267,7 +267,7 @@ class Prepared:
         return bind(complete, (data, off), {"call": missed})
 
     def _images(self, stage: Linearization) -> Any:
-        """Return what the linear map makes of a random vector."""
+        """Return the linear map's product with a random vector."""
         lin = stage.linear()
         S = self.sparsity
         ins = [a for a in stage.in_avals if a is not None]

@@ -1,4 +1,4 @@
-"""What a handler of a NumPy function begins with: ``function``, which registers it, and arguments made plain.
+"""The beginning of a NumPy function's handler: ``function``, which registers it, and arguments made plain.
 
 For: what every NumPy name needs before it can call an operator. Not for: any NumPy name itself, or object
 arrays (``objects.py``).

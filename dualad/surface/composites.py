@@ -48,7 +48,7 @@ def _along(axis: int, part) -> tuple:
 
 
 def _square(x, of: np.dtype):
-    """Return what NumPy sums up for a variance of ``of``: a complex mean, by ``dtype=``, leaves real entries real."""
+    """Return the squares that NumPy sums up for a variance: a complex mean, by ``dtype=``, leaves real entries real."""
     return np.real(x) ** 2 + np.imag(x) ** 2 if x.dtype.kind == "c" and of.kind in "bc" else x * x
 
 

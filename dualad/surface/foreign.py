@@ -1,4 +1,4 @@
-"""What to write where another library's compiled code met a tensor: a function of ``dualad.scipy``, or ``wrap``.
+"""Advice where another library's compiled code met a tensor: a function of ``dualad.scipy``, or ``wrap``.
 
 Not for: NumPy's own names, which have verdicts (``unsupported.py``).
 """

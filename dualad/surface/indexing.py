@@ -1,4 +1,4 @@
-"""What stands between brackets, and NumPy's functions that select entries.
+"""Indices between brackets, and NumPy's functions that select entries.
 
 For: ``x[...]``, iteration, ``np.take`` and its relatives. Not for: writing into tensors, nor the operators
 (``ops/indexing.py``).

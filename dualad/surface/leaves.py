@@ -188,7 +188,7 @@ def _check_static(x: Any, name: str, where: str) -> None:
 
 
 def _held(x: Any) -> list:
-    """Return what an object or a function holds."""
+    """Return the contents of an object or a function."""
     if x is None or isinstance(x, (type, ModuleType)):
         return []
     names = [n for cls in type(x).__mro__ for n in vars(cls).get("__slots__", ()) if isinstance(n, str)]
@@ -199,7 +199,7 @@ def _held(x: Any) -> list:
 
 
 def _advice(x, where: str) -> str:
-    """Return what to do with a result that is no number."""
+    """Return the advice for a result that is no number."""
     if hasattr(x, "__next__") or hasattr(x, "send"):
         return "collect what a generator yields (np.stack(list(f(x)))), or run a coroutine inside the function"
     if where in ("jvp", "vjp", "linearize", "grad", "value_and_grad"):

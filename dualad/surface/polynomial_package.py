@@ -1,4 +1,4 @@
-"""What of ``np.polynomial`` reaches NumPy's protocols: its one-dimensional functions are arithmetic and need nothing.
+"""The part of ``np.polynomial`` that reaches NumPy's protocols: its 1-d functions are arithmetic and need nothing.
 
 It is imported when one of these functions first meets a tensor: ``np.polynomial`` itself is slow to import. Not for:
 ``np.polyval`` and its relatives (``polynomial.py``).

@@ -1,4 +1,4 @@
-"""What is refused, and why: the names with no meaning on traced values, and the names that are not covered yet.
+"""Refusals and their reasons: names with no meaning on traced values, and names that are not covered yet.
 
 ``REASONS`` has a reason and a rewrite for each name that stays refused; ``NOT_YET`` is the one list of NumPy names
 that have a meaning but no rule so far. A test holds both against NumPy. Not for: anything that works.

@@ -229,7 +229,7 @@ def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
 
 
 class _Flat:
-    """What ``x.flat`` is: the entries in C order, to read, write or iterate over."""
+    """The value of ``x.flat``: the entries in C order, to read, write or iterate over."""
 
     __slots__ = ("base",)
 

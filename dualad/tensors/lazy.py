@@ -59,7 +59,7 @@ class _Ref(NamedTuple):
 
 
 class FirstRun:
-    """What is remembered of a function's first run, beside its values, for its second one to be the same.
+    """The record of a function's first run, beside its values, for its second one to be the same.
 
     ``names`` are the operators whose results were kept, in order. ``raised`` says whether an operator failed (or may
     have), which the function may have caught. ``constants`` holds digests of the arrays and numbers that traced
@@ -85,7 +85,7 @@ class FirstRun:
         self.known = all([known_value(x) is not None for x in arguments])
 
     def beside(self, other: FirstRun) -> FirstRun:
-        """Return what of this a run with the arguments of ``other`` has to repeat."""
+        """Return the part of this record that a run with the arguments of ``other`` has to repeat."""
         alike = len(other.still) == len(self.still) and all(map(_same, other.still, self.still))
         if alike and other.known == self.known:
             return self
@@ -326,7 +326,7 @@ class Lazy(Tracer):
 
     @property
     def aval(self) -> Aval:
-        """What is known of the value."""
+        """The abstract value: shape, dtype, weakness."""
         return self.variable.node.avals[self.variable.index]
 
     @property

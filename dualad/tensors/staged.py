@@ -341,7 +341,7 @@ class Staged(Tracer):
 
     @property
     def aval(self) -> Aval:
-        """What is known of the value."""
+        """The abstract value: shape, dtype, weakness."""
         return self.variable.aval
 
     @property

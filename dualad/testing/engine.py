@@ -547,7 +547,7 @@ def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def name_of(f: Callable) -> str:
-    """Return what a function is called, or else what it is."""
+    """Return a function's name, or else that of its type."""
     return getattr(f, "__name__", None) or type(f).__name__
 
 

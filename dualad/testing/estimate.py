@@ -1,4 +1,4 @@
-"""What an oracle answers: numbers with an error bar, or the reason why it has none; and the comparison with a result.
+"""An oracle's answer: numbers with an error bar, or the reason why it has none; and the comparison with a result.
 
 The comparison is entry by entry, so that a wrong small entry cannot hide beside a right large one. Its tolerance has
 four parts: what the caller allows, rounding relative to the largest entry, rounding of the function's own values, and

@@ -332,7 +332,7 @@ class _ByDifferences(Properties):
 
 
 def _likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
-    """Return what would turn one Jacobian into the other, if it is something simple, in one clause."""
+    """Return a simple change that turns one Jacobian into the other, in one clause; nothing if there is none."""
     if not np.any(got):
         return (
             "the analytical derivative is exactly zero, and the values move: a stop_gradient, a constant made of a"

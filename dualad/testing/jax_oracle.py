@@ -249,7 +249,7 @@ class _Counterpart(ModuleType):
 
 
 def _static_parts(function: RealFunction) -> tuple[Any, ...]:
-    """Return what compiled code depends on beside the numbers: shapes, and the arguments that are held fixed."""
+    """Return the static part of compiled code's key: shapes, and the arguments that are held fixed."""
 
     def part(position: int, leaf: Any) -> tuple[Any, ...]:
         if position in function.ins.positions:

@@ -1,4 +1,4 @@
-"""What the pytest plugin does once a test asks for it: derivatives at points, and words for a failure.
+"""The pytest plugin's work once a test asks for it: derivatives at points, and words for a failure.
 
 The hooks that pytest loads at its start are in the module ``pytest_dualad``, which imports nothing of dualad until
 then. Not for hooks, nor for the check itself (`check`).

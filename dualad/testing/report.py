@@ -37,7 +37,7 @@ class Mismatch:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one oracle said of one quantity."""
+    """One oracle's verdict on one quantity."""
 
     #: its name
     oracle: str
@@ -134,7 +134,7 @@ class CheckReport:
 
     @property
     def disagreements(self) -> list[str]:
-        """What is wrong and raised nothing: the one cause of it all, if there is one."""
+        """Disagreements that raised nothing: their one common cause, if there is one."""
         if self.cause:
             failed = sum(row.failed for row in self.rows) - 1
             others = f"\n  Hence: {failed} other rows fail" if failed else ""

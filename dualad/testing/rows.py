@@ -58,7 +58,7 @@ def check_function(
     jacobian_limit: int = 250_000,
     **options: Any,
 ) -> CheckReport:
-    """Return what all oracles say of all derivatives of a function at a point: `check` without its choices.
+    """Return the rows of all oracles and all derivatives of a function at a point: `check` without its choices.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def check_function(
 
 @dataclasses.dataclass(frozen=True)
 class Entries:
-    """What is known of a quantity's entries: their names, the rounding of the values in them, whose array they are."""
+    """The entries of a quantity: their names, the rounding of the values in them, whose array they are."""
 
     label: Callable[[int], str]
     floor: np.ndarray | float = 0.0

@@ -38,7 +38,7 @@ class RuleCheck:
 
 @dataclass(frozen=True)
 class RuleReport:
-    """What `check_rule` looked at."""
+    """The subject of `check_rule`."""
 
     #: the function with the rule
     name: str

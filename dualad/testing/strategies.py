@@ -118,7 +118,7 @@ def _array(low: float, high: float, away_from: tuple, margin: float, shape: tupl
 
 
 def _between(low: float, high: float, away_from: Sequence[float], margin: float) -> list[tuple[float, float]]:
-    """Return what is left of an interval without the neighbourhoods of some points."""
+    """Return the pieces of an interval outside the neighbourhoods of some points."""
     pieces, start = [], low
     for kink in sorted(away_from):
         if kink - margin > start:

@@ -99,7 +99,7 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
 
 
 def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, list], zeros: Liveness | None) -> Any:
-    """Return what has arrived at a step: a list where it has several results; ``None`` if nothing has."""
+    """Return the cotangents that have arrived at a step: a list for several results; ``None`` if there are none."""
     if zeros is not None and reads:
         for v in outs:
             zeros.gather(v)

@@ -170,7 +170,7 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
 
 
 class Linearization:
-    """What one linearization leaves behind: the program, and the trees and avals of its two ends."""
+    """The record of a linearization: the program, and the trees and avals of its two ends."""
 
     __slots__ = ("aux", "foreign", "in_avals", "in_tree", "out_avals", "out_foreign", "out_tree", "program")
 

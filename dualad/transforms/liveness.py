@@ -31,7 +31,7 @@ __all__ = ["BodyLiveness", "Liveness", "Marked", "OpaqueError", "PoleParts", "si
 
 
 class Marked(NamedTuple):
-    """What the transpose of an operator that runs programs returns, which knows the masks that come out of them.
+    """Results of the transpose of an operator that runs programs, with the masks that come out of them.
 
     ``live`` holds a mask for each argument (``None``: all is live), and ``hot`` whether its cotangent may be infinite.
     """
@@ -47,7 +47,7 @@ def _all(mask: Any) -> bool:
 
 
 class Liveness:
-    """What is known of the ``cotangents`` of one walk through a linear program; an exact zero among them is dead.
+    """The liveness of ``cotangents`` in one walk through a linear program; an exact zero among them is dead.
 
     ``seeds`` says otherwise: zeros among them are ``"dead"``, ``"live"``, or, if the cotangents come out of another
     walk, what their sign says (``"signed"``, see ``sign_by_liveness``).
@@ -260,7 +260,7 @@ def _marks(live: Any, aval: Aval) -> Any:
 
 
 class BodyLiveness(Liveness):
-    """What is known of the cotangents of a program that is run by an operator: what the operator was told of them.
+    """The liveness of cotangents in a program that an operator runs, as the operator was told.
 
     ``live`` has a mask for each of its outputs, ``None`` where all is live; ``hot`` says which of their cotangents may
     be infinite. A cotangent that is ``None`` has no path to it.

@@ -98,7 +98,7 @@ def _axes(leaves: list, treedef: optree.PyTreeSpec, args: tuple, kwargs: dict, i
 
 
 def _cuts(leaves: list, axes: list[int], tree: Any, executor: Any, name: str) -> tuple[Callable, Any]:
-    """Return what cuts a range out of the data, and its length; the lengths of partitions, where it has some."""
+    """Return a function that cuts a range out of the data, and its length; lengths of partitions, if there are some."""
     across = [(x, a) for x, a in zip(leaves, axes, strict=True) if a != _SHARED]
     if any([_is_dask(x) for x, _ in across]):
         return _cut_partitions(across, executor, name)

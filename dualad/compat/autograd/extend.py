@@ -42,7 +42,7 @@ class _Moved(tuple):
 
 
 class _Rules:
-    """What was declared of a primitive."""
+    """The rules declared for a primitive."""
 
     __slots__ = ("jvp", "vjp")
 

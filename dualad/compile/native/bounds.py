@@ -179,7 +179,7 @@ def _mutable_arguments(function: Function) -> list[bool]:
 
 
 def _known_at(sites: Sequence[_Site], moving: Sequence[bool]) -> list[_Known]:
-    """Return what holds for the numbers of all these calls: bounds of each, of sums of two and of differences."""
+    """Return bounds that hold at all these calls: of each number, of sums of two and of differences."""
     numbers = [i for i in range(len(moving)) if all([isinstance(s.arguments[i], Sum) for s in sites])]
     forms = [((i, f),) for i in numbers for f in (1, -1)]
     pairs = itertools.combinations([i for i in numbers if moving[i]], 2)
@@ -194,7 +194,7 @@ def _known_at(sites: Sequence[_Site], moving: Sequence[bool]) -> list[_Known]:
 
 
 def _without_implied(known: Sequence[_Known]) -> list[_Known]:
-    """Return what is known but for what follows from the rest."""
+    """Return the facts that don't follow from the others."""
     best: dict[tuple, int] = {}
     for factors, least in known:
         best[factors] = max(least, best.get(factors, least))
@@ -219,7 +219,7 @@ def _fits(given: Any, place: _Place) -> bool:
 
 
 def _arguments(function: Function, sites: Sequence[_Site]) -> list[_Place | None]:
-    """Return what the addresses stand for that a function is called with, and None for numbers."""
+    """Return the places that a function's arguments point to, and None for numbers."""
     found: list[_Place | None] = []
     for i, (kind, _) in enumerate(function.parameters):
         given = [s.arguments[i] for s in sites]
@@ -281,7 +281,7 @@ class _Analysis(Words):
     # ── addresses ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def place(self, name: str) -> _Place:
-        """Return what an operand is the address of."""
+        """Return the place that an operand points to."""
         found = self._places.get(name)
         if found is None:
             found = self._places[name] = self._placed(name)

@@ -90,12 +90,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def tally() -> Tally:
-    """Return what has been compiled for this thread so far."""
+    """Return the counts of this thread's compilations so far."""
     return getattr(_mine, "tally", Tally())
 
 
 class Engine:
-    """What compiles for the processor that this process runs on."""
+    """The compiler for the processor that this process runs on."""
 
     def __init__(self) -> None:
         self._llvm: Any = importlib.import_module("llvmlite.binding")
@@ -210,7 +210,7 @@ class Engine:
         return linked
 
     def _read(self, name: str, exports: list[str], objects: dict[str, int]) -> Linked | None:
-        """Return what another process has compiled, with the addresses of this one."""
+        """Return code that another process has compiled, linked at the addresses of this one."""
         found = self.store.read(name)
         if found is None:
             return None

@@ -118,7 +118,7 @@ class Function:
         self.rooms[_SCRATCH] = sorted(rooms)
 
     def text(self, name: str) -> str:
-        """Return what a name is made by; nothing for a parameter."""
+        """Return the instruction that defines a name; nothing for a parameter."""
         return self.made[name][0] if name in self.made else ""
 
     # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +182,7 @@ class Function:
 
 
 def _arguments(text: str) -> list[str]:
-    """Return what a function is called with; vectors may be written out."""
+    """Return the arguments of a call; vectors may be written out."""
     found, depth, start = list[str](), 0, 0
     for i, c in enumerate(text):
         depth += (c in "<([") - (c in ">)]")

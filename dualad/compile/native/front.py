@@ -132,7 +132,7 @@ def _as_it_is(a: np.ndarray) -> np.ndarray:
 
 
 def _place(place: Place) -> tuple:
-    """Return what C compares: kind, holder, key, what was there."""
+    """Return the guard of a place as C compares it: kind, holder, key, value."""
     kind, holder, key, value = place
     if kind == places.SAID:
         if key is header_of and isinstance(holder, np.ndarray) and header_of(was := _as_it_is(holder)) == value:

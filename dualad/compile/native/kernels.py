@@ -139,7 +139,7 @@ class Kernel:
         return found
 
     def operands(self, a: Variable, index: Index) -> list[tuple[Any, Index]]:
-        """Return what an entry is computed from, unless it is entries moved: arguments, and the indices there."""
+        """Return the operands of an entry and their indices; entries moved have none of their own."""
         op, args, params, avals = self.about(a)
         if op.name == "reshape" and self.lanes:
             return [(args[0], reshape_index(avals[0].shape, a.aval.shape, index))]
@@ -278,7 +278,7 @@ class Writer:
         return self.load(self.buffers[id(a), k], on.shape, on.dtype, (row,))
 
     def operands(self, a: Variable, index: Index) -> list[tuple[Any, Index]]:
-        """Return what an entry is computed from."""
+        """Return the operands of an entry."""
         op, args, params, avals = self.kernel.about(a)
         if self.kernel.is_folded(op, avals, a.aval):
             return []

@@ -171,7 +171,7 @@ class _Wide:
         return at(self.lowering.code, self.rooms[i], aval.dtype, offset)
 
     def values(self, turn: str) -> dict[int, Values]:
-        """Return what is carried into a turn."""
+        """Return the carry at the beginning of an iteration."""
         return {i: Values(a, pointer=self._at(i, turn, False)) for i, a in self.avals.items()}
 
     def targets(self, turn: str, results: Sequence[Any]) -> dict[Variable, str]:

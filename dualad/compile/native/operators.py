@@ -28,7 +28,7 @@ TYPES = (DOUBLE, SINGLE, LONG, INT, BOOL)
 
 
 class Refused(Exception):
-    """What is asked for is not known here."""
+    """No machine code for this is known here."""
 
 
 def _extreme(beyond: str) -> Callable[[Lanes, str, str], str]:

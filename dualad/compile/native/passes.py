@@ -91,7 +91,7 @@ def is_known(step: Step, least: int | None = None) -> bool:
 
 
 class _Shared(NamedTuple):
-    """What arrays have in common that one loop nest writes; those that differ in any of it have loops of their own."""
+    """The common traits of arrays that one loop nest writes; those that differ in any have loops of their own."""
 
     kind: str
     #: of the domain, and of what is read beside it

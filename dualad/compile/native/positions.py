@@ -46,7 +46,7 @@ def is_computed(step: Step) -> bool:
 
 
 def entry_way(op: Any, args: Sequence[Any]) -> Way | None:
-    """What an equation does to entries in loops over large arrays, which for an index its arrays decide."""
+    """An equation's action on entries in loops over large arrays, which for an index its arrays decide."""
     if op.name in INDEXED and len(args) > INDEXED[op.name]:
         return _BY_VALUE.get(op.name)
     return lowering_of(op).entry

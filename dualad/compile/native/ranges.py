@@ -1,4 +1,4 @@
-"""What whole numbers can be: sums of unknowns, facts about them, and the least that a sum comes to.
+"""Ranges of integers: sums of unknowns, facts about them, and the least that a sum comes to.
 
 A fact is a sum that is not negative. The least value of a sum is found by adding up facts so that all unknowns cancel,
 or, where an unknown is one of several sums, case by case. What is found holds for whole numbers of any size; where

@@ -77,7 +77,7 @@ class Store:
             return None
 
     def read(self, name: str) -> tuple[list[str], bytes] | None:
-        """Return what was kept under a name: the symbols that the code refers to, and the code."""
+        """Return the entry of a name: the symbols that the code refers to, and the code."""
         where = self.directory()
         if where is None:
             return None

@@ -97,7 +97,7 @@ _TABLES = "ptr %in, ptr %out, ptr %scratch"
 
 
 def _argument(aval: Aval | None) -> tuple | None:
-    """Return what C checks of an argument: kind, an array like it, and the types that hold such a number."""
+    """Return the check of an argument in C: kind, an array like it, and the types that hold such a number."""
     if aval is None:
         return None
     form = without_memory(_OWN[aval.dtype], aval.shape)

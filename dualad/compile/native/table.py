@@ -16,7 +16,7 @@ __all__ = ["LOWERINGS", "Lowering", "Source", "VIEWS", "Way", "lowering_of"]
 
 
 class Way(Enum):
-    """What an operator does to entries."""
+    """An operator's action on entries."""
 
     ENTRYWISE = "computes each from those at its place"
     MOVE = "moves those of one array, or of its first ones"

@@ -78,7 +78,7 @@ class Words(Facts):
         return self._edges[block]
 
     def _facts(self, condition: str, truth: bool) -> list[Sum]:
-        """Return what a condition says of numbers if it is true, or false."""
+        """Return the facts about numbers that a condition implies where it is true, or false."""
         facts, left = list[Sum](), [(condition, truth)]
         while left:
             condition, truth = left.pop()
@@ -170,7 +170,7 @@ class Words(Facts):
         return self.between(*known) if known else self.unknown()
 
     def _wide(self, text: str, kind: str) -> tuple[int, int] | None:
-        """Return what a wider word can be that an instruction makes of a shorter one."""
+        """Return the range of a word that an instruction widens."""
         made = self.function.made.get(text.rsplit(" to ", 1)[0].rsplit(" ", 1)[-1])
         return (made and kind == "sext i32" and self.range_of(made[0])) or _WIDENED.get(kind)
 

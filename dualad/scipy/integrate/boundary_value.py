@@ -169,7 +169,7 @@ class _Boundary(SolverCall):
         return np.where(u == 1, x[-1], x[0] + (x[-1] - x[0]) * u)
 
     def residual(self, unknown: Sequence, parameters: Sequence) -> list:
-        """Return what is zero at the solution; the parameters are u, counts, and the inputs."""
+        """Return the residual, zero at the solution; the parameters are u, counts, and the inputs."""
         y, p = unknown
         u, _, *inputs = parameters
         x = self.nodes(inputs, u)

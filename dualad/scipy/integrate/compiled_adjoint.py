@@ -58,7 +58,7 @@ class _Adjoint:
 
     @property
     def root(self) -> Any:
-        """What has the shape of the matrix: λ, and one integral for all of them."""
+        """An integrand in the shape of the matrix: λ, and one integral for all of them."""
         return _Square(self._of_y + 1)
 
     def jacobian(self, t: Any, z: Any) -> Any:

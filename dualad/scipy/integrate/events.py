@@ -95,7 +95,7 @@ _REMEMBERED = 4096
 
 
 class Found(NamedTuple):
-    """What a run found: how many times, those and the states of each event, where it stopped and by which event."""
+    """The events of a run: how many, the times and states of each, where it stopped and by which event."""
 
     count: int
     times: list
@@ -149,7 +149,7 @@ class Watch:
 
 
 class Asked:
-    """What was found for tensors: each time an implicit function of everything."""
+    """Events found for tensors: each time an implicit function of everything."""
 
     def __init__(self, watch: Watch, t0: Any, t1: Any, times: Any, y0: Any, parameters: Sequence) -> None:
         self._watch, self._params = watch, {"call": watch, "timed": times is not None}

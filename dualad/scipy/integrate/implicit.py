@@ -238,7 +238,7 @@ class _Radau(_Iterated):
         return y_old + x * (q[0] + x * (q[1] + x * q[2]))
 
     def piece(self, s: _RadauState) -> tuple:
-        """Return what the dense output of the last step takes."""
+        """Return the arguments of the last step's dense output."""
         return s.t_old, s.y, s.t, s.y_old, s.z
 
     def along(self, f: RightHandSide, piece: tuple) -> Callable:
@@ -395,7 +395,7 @@ class _BDF(_Iterated):
         )  # fmt: skip
 
     def piece(self, s: _BDFState) -> tuple:
-        """Return what the dense output of the last step takes."""
+        """Return the arguments of the last step's dense output."""
         return s.t_old, s.y, s.t, s.h, s.order, s.differences[: _HIGHEST + 1]
 
     def along(self, f: RightHandSide, piece: tuple) -> Callable:

@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Trajectory:
-    """What ``dense_output=True`` gives: the solution as a function of time, differentiable in all it depends on.
+    """The dense output: the solution as a function of time, differentiable in all it depends on.
 
     Attributes
     ----------

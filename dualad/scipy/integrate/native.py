@@ -198,7 +198,7 @@ def is_machine_code(problem: Any, t0: Any, times: np.ndarray, y0: Any, parameter
 
 
 def message_of(status: Any, control: Control) -> str:
-    """Return what a run that has stopped says, in SciPy's words where it has some."""
+    """Return the message of a run that has stopped, in SciPy's words where it has some."""
     if status == TOO_MANY:
         return f"{control.max_steps} steps were tried, which is max_steps."
     ending = ": the right-hand side is not a finite number there." if status == NOT_FINITE else "."

@@ -1,4 +1,4 @@
-"""What a solver found at times of its own, where how many these are is not known: of lanes, and in a program.
+"""Solutions at a solver's own times where their number is not known: in lanes, and in a program.
 
 The first and the last exist all the same: ``sol.y[:, -1]``. Not for: numbers of times that are known.
 """

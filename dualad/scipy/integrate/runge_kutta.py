@@ -108,7 +108,7 @@ class Method(NamedTuple):
         return at
 
     def piece(self, s: State) -> tuple:
-        """Return what the dense output of the last step takes."""
+        """Return the arguments of the last step's dense output."""
         return s.t_old, s.y_old, s.t
 
     def along(self, f: Callable, piece: tuple) -> Callable:

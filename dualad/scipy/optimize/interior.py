@@ -159,7 +159,7 @@ class _Search:
         return np.where(self.has_low, u - self.low, 1.0), np.where(self.has_high, self.high - u, 1.0)
 
     def errors(self, at: _Point, mu: Any) -> tuple[Any, Any, Any]:
-        """Return what is left of the conditions: of stationarity, of constraints, of complementarity."""
+        """Return the residuals of stationarity, of the constraints and of complementarity."""
         gap, other = self.gaps(at.u)
         dual = self.free * (np.concatenate([at.slope + at.y @ at.rows, -at.y]) - at.below + at.above)
         forces, k = np.sum(at.below) + np.sum(at.above), len(at.u)

@@ -35,7 +35,7 @@ _models: list[Model] = []
 
 
 def one_number(out: Any, where: str) -> Any:
-    """Return what an objective returned as a number."""
+    """Return an objective's result as a number."""
     out = operand(out)
     if np.size(out) == 1:
         return np.reshape(out, ())
@@ -154,7 +154,7 @@ def _is_number(v: Any) -> bool:
 
 
 def _form(v: Any, opened: bool) -> Any:
-    """Return what an argument has to be for the same compiled code."""
+    """Return an argument's part of the key of compiled code."""
     if not is_array(v):
         return v
     a = aval_of(v)

@@ -1,4 +1,4 @@
-"""What all solvers of SciPy have in common here: the functions they call, the equation they solve, what they return.
+"""The common parts of all of SciPy's solvers: the functions they call, the equation they solve, their results.
 
 For: ``SolverCall``, the record of a call and of SciPy's runs; ``Condition``, the equation at the answer, whose
 tangent is a linear solve chosen by size and checked before it is divided by; and the numbers of a result object that
@@ -333,7 +333,7 @@ class SolverCall:
 
 
 class Condition(Equation):
-    """What holds at the answer of a solver: f(x, found, inputs) = 0.
+    """The equation at the answer of a solver: f(x, found, inputs) = 0.
 
     The system of its tangents is dense up to ``DENSE`` unknowns; beyond, it is factorized as a sparse matrix if the
     pattern that is found is sparse, and else solved by GMRES. Of a ``machine``'s answers the small system is solved in

@@ -84,7 +84,7 @@ class Part(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """What an optimum was found to be: x and the multipliers of the constraints, which move; what does not.
+    """An optimum: x and the multipliers of the constraints, which move; and the parts that don't.
 
     ``sides`` says which bounds are active: -1 the lower, 1 the upper, 0 none.
     """
@@ -104,7 +104,7 @@ class Native(NamedTuple):
 
 
 class Stationary(Condition):
-    """What holds at an optimum.
+    """The conditions at an optimum.
 
     ``objective(x, inputs)`` is minimized, ``bounds(inputs)`` the pair of lower and upper ones. With
     ``minimal``, as for least squares, a singular Hessian means the tangent of least norm and a warning.
@@ -137,7 +137,7 @@ class Stationary(Condition):
         return self.unknown.avals[0].size
 
     def answer(self, native: Native, x0: Any, *values: Any) -> list:
-        """Return what ``run`` returns, in a program; of multipliers to start with nothing is made."""
+        """Return the results of ``run`` in a program; multipliers to start with are ignored."""
         n, c = self.size, self.constraints
         inputs = values[1:] if c is not None else values
         m = 1 if c is None else c.size

@@ -54,7 +54,7 @@ def factorized(A):
 
 
 class Factors:
-    """What ``splu`` returns for a matrix of traced entries, or for traced right-hand sides."""
+    """The result of ``splu`` for a matrix of traced entries, or for traced right-hand sides."""
 
     def __init__(self, matrix: TracedSparse, plain=None) -> None:
         self._matrix, self._plain = matrix, plain

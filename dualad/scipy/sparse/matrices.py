@@ -68,7 +68,7 @@ def _check(entries, places: np.ndarray, limit: int) -> None:
 
 
 class _MeetsTensors:
-    """What the subclasses of SciPy's classes do with tensors."""
+    """The behaviour with tensors of all subclasses of SciPy's classes."""
 
     # NumPy's arrays, and tensors, leave operations to a class of higher priority.
     __array_priority__ = 2000.0

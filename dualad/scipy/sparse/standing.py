@@ -1,4 +1,4 @@
-"""What stands in lifted code for sparse matrices and factors that SciPy has made: ours, of the same memory.
+"""Replacements in lifted code for sparse matrices and factors that SciPy has made: ours, of the same memory.
 
 A matrix that the code holds in a global, a closure or an attribute then has every method that meets tensors, not only
 the operators, in which SciPy asks the tensor. Not for: where such objects are looked for (``dualad/lift/``).

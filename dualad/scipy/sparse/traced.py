@@ -531,7 +531,7 @@ def place(found, entries, name: str) -> Any:
 
 
 class _Form:
-    """What is constant of a matrix when it is a tree: equal where SciPy's matrices would have the same structure."""
+    """The static part of a matrix as a tree: equal where SciPy's matrices would have the same structure."""
 
     __slots__ = ("parts",)
 

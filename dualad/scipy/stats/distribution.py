@@ -129,7 +129,7 @@ class _Frozen:
 
 
 class _Distribution(Mirror):
-    """What continuous and discrete distributions share: how they are called."""
+    """The common base of continuous and discrete distributions: how they are called."""
 
     _defaults: tuple[tuple[str, float], ...]
 

@@ -304,7 +304,7 @@ def circstd(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate",
 
 
 class PearsonRResult(NamedTuple):
-    """What ``pearsonr`` returns of tensors: the first two attributes of SciPy's result."""
+    """The result of ``pearsonr`` for tensors: the first two attributes of SciPy's."""
 
     statistic: Any
     pvalue: Any

@@ -1,4 +1,4 @@
-"""What stands in lifted code for distributions that were frozen outside of it: the same of ours.
+"""Replacements in lifted code for distributions that were frozen outside of it: the same of ours.
 
 Not for: where such objects are looked for (``dualad/lift/``).
 """
