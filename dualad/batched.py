@@ -70,7 +70,7 @@ class LaneDivergence(StartAgain):
     groups : list of int arrays
         The lanes that agree with each other.
     what : str
-        What was asked, for messages.
+        The question, for messages.
     error : Exception, optional
         What some of the lanes raised, where that is what they disagree about.
     """
@@ -82,7 +82,7 @@ class LaneDivergence(StartAgain):
 
     @property
     def about_an_index(self) -> bool:
-        """Whether what was asked for may be an index into a plain array."""
+        """Whether the question may be for an index into a plain array."""
         return self.what is INDEX
 
     @property

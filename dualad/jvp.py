@@ -129,7 +129,7 @@ def stop_gradient(tree: Tree) -> Tree:
 
 def _stop(x):
     value = stop_gradient_op(x) if is_array(x) else x
-    # What was inside a Dual is nobody else's to write to.
+    # The inside of a Dual is nobody else's to write to.
     return value.copy() if isinstance(x, Dual) and isinstance(value, np.ndarray) else value
 
 

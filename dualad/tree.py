@@ -33,7 +33,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, optree.PyTreeSpec]
     Parameters
     ----------
     tree : tree
-        What is taken apart.
+        The tree to flatten.
     is_leaf : callable, optional
         Asked of every node, the tree itself included: whether it counts as a leaf.
 
@@ -114,7 +114,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list:
 
 @public
 def structure(tree: Any, is_leaf: IsLeaf = None) -> optree.PyTreeSpec:
-    """Return the structure of a tree: what is left of it without leaves.
+    """Return the structure of a tree, without its leaves.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def transpose(outer: optree.PyTreeSpec, inner: optree.PyTreeSpec | None, tree: A
         The structure of the outer nodes of ``tree``, and that which each of their leaves has; None is looked up in the
         first.
     tree : tree
-        What is transposed.
+        The tree to transpose.
 
     Returns
     -------

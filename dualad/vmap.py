@@ -167,7 +167,7 @@ def vmap(
             parts = chunks.run(Plan(job, size, cut, where, "lanes", f, each=4))
         out_tree = _one_structure([p.tree for p in parts], name)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
-        # What was computed elsewhere may have come back read-only; joining makes it the caller's own.
+        # Results computed elsewhere may have come back read-only; joining makes them the caller's own.
         whole = len(parts) == 1 and executor is None
         values = parts[0].values if whole else _join_chunks(parts, places, name)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
@@ -224,7 +224,7 @@ class _Lanes:
         rest = iter(across)
         lanes = [next(rest) if m else x for x, m in zip(self.seen_leaves, self.mapped, strict=True)]
         part = _Part(stop - start, *self._some(lanes, self.size if stop - start == self.size else stop - start, start))
-        if self.away:  # where it was called nobody sees what is drawn here
+        if self.away:  # its caller doesn't see the draws made here
             self.check_randomness()
         return part
 
@@ -271,7 +271,7 @@ class _Lanes:
         part = None if count == self.size else np.arange(start, start + count)
         results = self._run(lanes, count, part)
         if isinstance(results, LaneDivergence) and results.about_an_index and not all(self.mapped):
-            # A plain array that all lanes share may be what is indexed: as a buffer it takes all lanes at once.
+            # A plain array that all lanes share may be indexed: as a buffer it takes all lanes at once.
             with contextlib.suppress(Exception):
                 together = self._run(lanes, count, part, writable=True)
                 if not isinstance(together, LaneDivergence):
@@ -395,7 +395,7 @@ def _size(leaves, axes, names, axis_size, axis_name: str | None) -> int:
 
 # ── names of axes ────────────────────────────────────────────────────────────────────────────────────────────────
 
-#: what is said where NumPy asks for an array of an index
+#: the error where NumPy asks for an array of an index
 _ASKED = (ConversionError, PlainBufferError)
 _TOGETHER = "the axis has a name, so that collectives may need all of its lanes at once; it can't be run in groups"
 

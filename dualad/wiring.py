@@ -46,7 +46,7 @@ ABOVE.sparse = about_sparse
 ABOVE.mirrored = last_counterpart
 ABOVE.noting = lambda *given: importlib.import_module("dualad.numpy.random").noting(*given)
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
-# What is no part of the engine is loaded when it is called: the engine stands without it.
+# Annexes are loaded when they are called: the engine stands without them.
 ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)
 ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
 ABOVE.sparse_operand = lambda A: importlib.import_module("dualad.scipy.sparse.traced").as_traced(A)

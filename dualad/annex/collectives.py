@@ -164,7 +164,7 @@ def psum(x: Any, axis_name: str) -> Any:
     Parameters
     ----------
     x : tree of arrays
-        What each lane contributes. What is the same in all lanes counts once per lane.
+        Each lane's contribution. A value shared by all lanes counts once per lane.
     axis_name : str
         The name that ``vmap(f, axis_name=...)`` gave the axis.
 

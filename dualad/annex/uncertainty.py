@@ -288,7 +288,7 @@ def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) ->
 
 
 def _fill(leaves: list, in_tree: optree.PyTreeSpec, arrays: list, tangent: bool = True) -> Any:
-    """Return the tree of the argument with these in place of its arrays; what is no array has no tangent."""
+    """Return the tree of the argument with these in place of its arrays; other leaves have no tangent."""
     parts = iter(arrays)
     return optree.tree_unflatten(in_tree, [next(parts) if is_array(x) else None if tangent else x for x in leaves])
 

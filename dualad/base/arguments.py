@@ -13,7 +13,7 @@ __all__ = ["check_callable", "own_results", "replace_at"]
 
 
 def check_callable(f: Any, where: str, what: str = "the function") -> None:
-    """Refuse what is no function before anything is computed with it."""
+    """Refuse anything but a function before it is called."""
     if not callable(f):
         raise ArgumentTypeError(
             f"{where}: {what} is {f!r} of type {type(f).__name__}.",
@@ -33,7 +33,7 @@ def replace_at(values: Sequence, positions: Iterable[int], new: Iterable) -> lis
 def own_results(results: list, given: Sequence = ()) -> list:
     """Return results that the caller can write to, and that share no memory with the arrays that were given.
 
-    What a rule has repeated without memory (``np.broadcast_to``) is read-only; what was only moved is the argument.
+    An array that a rule has repeated without memory (``np.broadcast_to``) is read-only; one only moved is the argument.
     """
     return [x.copy() if type(x) is np.ndarray and _is_shared(x, given) else x for x in results]
 

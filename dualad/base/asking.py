@@ -3,7 +3,7 @@
 ``float(x)``, ``math.sin(x)`` and ``buffer[0] = x`` with a plain array all arrive at the tensor's ``__float__``, and
 Python does not say which. Under ``vmap`` the first two are questions that lanes can answer in groups that agree; the
 last one would put a value where no transform sees it. The instruction that the asking frame has come to tells them
-apart. Only what is known to be a question counts as one: ``float``, ``int`` and ``complex``, the functions of ``math``
+apart. Only known questions count: ``float``, ``int`` and ``complex``, the functions of ``math``
 and ``cmath``, and ``"%g" % x``. Not for: the answers (``batched.py``). This runs only where an answer is a plain
 number, so code that keeps its tensors pays nothing.
 """
@@ -34,7 +34,7 @@ _CALLS = ("CALL", "PRECALL")
 _BETWEEN = frozenset({"KW_NAMES", "PUSH_NULL"})
 _TAKING = frozenset({"_wrapfunc", "_wrapit"})
 
-#: (code, offset of an instruction) -> the names that lead to what is called there, or None
+#: (code, offset of an instruction) -> the dotted name of the callee there, or None
 _known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
 
 
@@ -90,7 +90,7 @@ def _names_at(code: CodeType, offset: int) -> tuple[str, ...] | None:
 def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
     """Return the dotted name of an instruction's callee, ``("math", "sin")``; None for no call, or no plain name.
 
-    The instructions of ``math.sin(x)`` that load what is called begin where the call begins, and end before it.
+    The instructions of ``math.sin(x)`` that load the callee begin where the call begins, and end before it.
     """
     dis = importlib.import_module("dis")  # only where it is needed: `import dualad` does without
     before: list[Instruction] = []

@@ -42,7 +42,7 @@ _answers: list = []
 
 
 def remembered(judge: Callable[[type], T]) -> Callable[[type], T]:
-    """Remember what is said of a type, until another one is registered."""
+    """Remember the flattening of a type, until another one is registered."""
     _answers.append(lru_cache(1000)(judge))
     return _answers[-1]
 

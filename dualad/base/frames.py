@@ -1,7 +1,7 @@
 """Whose frame it is: ours, a library's, or the user's, who is the one that reads messages.
 
 For: ``public``, which every transform and every function that a transform returns is decorated with: an exception that
-leaves it keeps the user's frames and loses the package's, so that what is read are the lines that matter, and
+leaves it keeps the user's frames and loses the package's, so that one reads the lines that matter, and
 ``DUALAD_FULL_TRACEBACK=1`` keeps all; the user's line for errors, warnings, watches and programs. Not for: the words of
 errors (``boundary.py``).
 """
@@ -61,7 +61,7 @@ ENGINES = frozenset(
     {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "numba", "optree",
      "pluggy", "pytest", "torch", "xdist"}
 )  # fmt: skip
-#: and those whose arrays are not NumPy's: what is taken for one of NumPy's they read as memory
+#: and those whose arrays are not NumPy's: an object taken for one of NumPy's they read as memory
 _OF_ARRAYS = frozenset({"array_api_strict", "cupy", "dask", "distributed", "sparse"})
 
 

@@ -51,7 +51,7 @@ set_class = object.__dict__["__class__"].__set__
 def is_asked_by_sparse(frame: types.FrameType | None) -> bool:
     """Whether an operator of a sparse matrix asks for numbers, which it would multiply into its compiled memory.
 
-    What is none it leaves to the tensor's own operator. ``frame`` is that of ``isinstance``'s caller.
+    Others it leaves to the tensor's own operator. ``frame`` is that of ``isinstance``'s caller.
     """
     for _ in range(3):  # abc.__instancecheck__, np.isscalar
         if frame is None:

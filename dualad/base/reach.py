@@ -5,7 +5,7 @@ defaults, globals that the code names, partials, methods, decorated functions, a
 
 ``guards/reach.py`` has a walk of its own, which can't be this one: what ``jit`` compares at each call are places, also
 those where a name is looked for and not found, and attributes only if some code names them. ``rules/closures.py`` makes
-a function with other values of one, which is no walk. Not for: what is done with what is found.
+a function with other values of one, which is no walk. Not for: guards (``guards/``).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def parts(x: Any) -> list[Part]:
 
 
 def reachable(x: Any, deep: int = DEEP, atoms: frozenset[type] = ATOMS) -> Iterator[Part]:
-    """Yield the parts of a thing and of its parts, each thing's once; none of what is of the types of ``atoms``."""
+    """Yield the parts of a thing and of its parts, each thing's once; none of those of the types ``atoms``."""
     pending, seen = [(x, 0)], {}
     while pending:
         holder, far = pending.pop()

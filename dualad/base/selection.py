@@ -1,6 +1,6 @@
 """Which arguments a transform differentiates: ``argnums`` and ``argnames``.
 
-For: splitting a call into the chosen arguments and a function of them alone. Not for: what is done with them.
+For: splitting a call into the chosen arguments and a function of them alone. Not for: what transforms do with them.
 """
 
 from __future__ import annotations

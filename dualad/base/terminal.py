@@ -69,10 +69,10 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 class Progress:
-    """A bar on standard error, as a context: how much is done, and what is being done.
+    """A bar on standard error, as a context: how much is done, and the present task.
 
     On a terminal it is one line that is rewritten and vanishes at the end; without a bar where the `total` number of
-    tasks is 0. With `of`, the words for what is counted, it stays, with the time it took, and is tqdm's if that is
+    tasks is 0. With `of`, the words for the things counted, it stays, with the time it took, and is tqdm's if that is
     installed. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
     """
 
@@ -99,7 +99,7 @@ class Progress:
             self.clear()
 
     def __call__(self, text: str = "") -> None:
-        """Say what is being done now; ten times a second is often enough."""
+        """Show the present task; ten times a second is often enough."""
         now = time.monotonic()
         if self.live and now - self.last >= 0.1:
             self.last, self.shown = now, True

@@ -43,7 +43,7 @@ LEAVES_SEEN_AS: dict[type, Callable] = {}
 
 
 class Kind(enum.IntEnum):
-    """Up to ``TENSOR`` what is computed with as it is, up to ``FOREIGN`` all arrays and numbers, then other objects."""
+    """Up to ``TENSOR`` values computed with as they are, up to ``FOREIGN`` all arrays and numbers, then objects."""
 
     #: exactly an ``np.ndarray``
     ARRAY = 0
@@ -159,7 +159,7 @@ def orders_of_keys(tree: Any) -> Any:
 
 
 def unflatten(treedef: optree.PyTreeSpec, leaves: list) -> Any:
-    """Return the tree of a structure and its leaves; what is nearly every tree, without asking optree."""
+    """Return the tree of a structure and its leaves; nearly every tree is done without asking optree."""
     if treedef is LEAF:
         return leaves[0]
     return tuple(leaves) if treedef is _ONE_ARGUMENT else optree.tree_unflatten(treedef, leaves)

@@ -121,19 +121,19 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
     if isinstance(first, SwallowedRefusals):
         return first.tell()
     if (block := known and known.unlifted()) is not None and again.rewind():
-        with block:  # what is known of this code may not hold for these arguments
+        with block:  # findings about this code may not hold for these arguments
             try:
                 return _run_again(again)
             except (ConversionError, PlainBufferError):
                 raise first from None
     is_deep = isinstance(first, (ConversionError, PlainBufferError)) and first.why != _READS_PLAIN
     if is_deep and isinstance(error, (BranchError, RuleMissingError, UnsupportedError)):
-        raise error from None  # it names what is missing, or asks for a value, beyond what lifting has cured
+        raise error from None  # it names a gap, or asks for a value, that lifting has not cured
     raise first
 
 
 def _is_faster(lift):
-    """Whether a block lifts what is right without it."""
+    """Whether a block lifts code that is right without it."""
     return lift is not None and not lift.is_needed
 
 

@@ -47,7 +47,7 @@ class RandomnessWarning(UserWarning):
 class Draws:
     """The random numbers of one call of ``vmap``, in the order of the draws of a run.
 
-    Each is kept under its place in that order and what was drawn: groups of lanes that went different ways may draw
+    Each is kept under its place in that order and its kind: groups of lanes that went different ways may draw
     different things next.
     """
 

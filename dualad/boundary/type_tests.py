@@ -48,7 +48,7 @@ class _Look(NamedTuple):
     codes: list[types.CodeType]
 
 
-#: what tells a function from those that reach other code -> what was found of it; a few are kept
+#: key of the code that a function reaches -> findings about it; a few are kept
 _looks: OrderedDict[Any, _Look] = OrderedDict()
 
 

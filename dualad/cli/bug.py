@@ -1,6 +1,6 @@
 """``dualad bug``: a report of a fault in compiled code, printed and replayed.
 
-Not for what is in a report (``dualad/compile/fault_report.py``), or how the fault was found (``first_call.py``).
+Not for the contents of a report (``dualad/compile/fault_report.py``), or how the fault was found (``first_call.py``).
 """
 
 from __future__ import annotations

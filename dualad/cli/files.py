@@ -1,4 +1,4 @@
-"""The files that commands write, and standard output in place of one. Not for what is in them."""
+"""The files that commands write, and standard output in place of one. Not for their contents."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _Rewriter:
                     self.bound[local] = old
         #: local names that must stay, as something undecided is still reached through them
         self.kept: set[str] = set()
-        #: local name -> import lines that what was reached through it needs now
+        #: local name -> import lines that names reached through it need now
         self.needs: dict[str, list[str]] = {}
         self.renamed: dict[str, str] = {}
         self.edits: list[tuple[int, int, str]] = []
@@ -190,7 +190,7 @@ class _Rewriter:
         at = 0
         for start, end, new in sorted(self.edits, key=lambda edit: (edit[0], edit[1])):
             if start < at:
-                continue  # inside of what was replaced already
+                continue  # inside of a replacement
             out += [self.source[at:start], new.encode()]
             at = end
         self.found.text = b"".join([*out, self.source[at:]]).decode()
@@ -271,7 +271,7 @@ class _Rewriter:
         if not same or before.strip() or not known:
             self.decide(node, _AT)
             return
-        # What is between is kept, with the names that are replaced in it.
+        # The text in between is kept, with its own replacements.
         x, value, write = self.text_of(array), node.args[0], _SCATTER[method]
         if "np." in write:
             write = write.replace("np", self.reference("numpy", next(iter(self.bound))), 1)

@@ -85,7 +85,7 @@ def _place(place: str) -> str:
     return f"{resolved.relative_to(package).as_posix()}:{line}" if package in resolved.parents else place
 
 
-#: the columns of the table, and what is in them
+#: the columns of the table, and their contents
 _COLUMNS: dict[str, Callable[[Any], str]] = {
     "op": lambda op: op.name,
     "numpy": lambda op: ", ".join(_numpy_name(function) for function in op.numpy) or "-",

@@ -407,7 +407,7 @@ def _declares(path: Path) -> bool:
     try:
         body = ast.parse(text).body
     except SyntaxError:
-        return True  # loading it will say what is wrong
+        return True  # loading it will raise the error
     names = [
         target
         for node in body

@@ -236,7 +236,7 @@ def _call_jvp(primals, tangents, *, program, linear):
         or any([type(x) in PLAIN and not is_finite(x) for x in map(beneath, values[n:])])
         or any([type(x) in PLAIN and not np.all(x) for x in map(beneath, select_by_flags(residuals, divisors))])
     ):
-        # A pole: what is zero beside it is seen from numbers, which a program does not have when it is written.
+        # A pole: zeros beside it are seen from numbers, which a program does not have when it is written.
         return _strongly(lambda: silently(_push_forward, runner(program), primals, tangents))
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
     return values[:n], tuple(scatter_by_flags(moved, part.moving))

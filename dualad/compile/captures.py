@@ -40,7 +40,7 @@ class Captures:
             if a.nbytes <= SMALL or id(a) not in read:
                 self.contents.append((a, np.ndarray.tobytes(a, "A")))
         compared = {id(a) for a, _ in self.contents}
-        #: what is read at each call; of strided views into what is compared, copies, which are in order once for all
+        #: the values read at each call; of strided views into compared arrays, copies, which are in order once for all
         self.inputs = tuple(
             [
                 a.copy() if not a.flags.c_contiguous and any([id(x) in compared for x in memory_of(a)]) else a

@@ -1,6 +1,6 @@
 """Draws of generators that are arguments of a compiled function: made at each call, before the code that reads them.
 
-While a function is traced a copy of each generator draws in its place, and notes what is drawn; the results are inputs
+While a function is traced a copy of each generator draws in its place, and notes the draws; the results are inputs
 of the program. Not for: what ``vmap`` makes of draws (``numpy/random.py``), or generators that are no arguments, which
 are refused.
 """

@@ -227,7 +227,7 @@ class FirstCall:
 
 
 def fault_of(compiled: Compiled, program: Program, args: Sequence) -> str:
-    """Say what is wrong with compiled code for these arguments; nothing if nothing is."""
+    """Return the fault of compiled code at these arguments in words; nothing if there is none."""
     try:
         _proven(program, compiled.variant(lambda group: group.guarded), compiled.direct, args, math.inf)
     except _Fault as fault:

@@ -143,7 +143,7 @@ class Jitted(HasFront):
 
     @public
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Compile for these arguments and return what was made of the function.
+        """Compile for these arguments and return the record of it.
 
         Returns
         -------
@@ -339,7 +339,7 @@ class Jitted(HasFront):
     # ── specialisations ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _specialise(self, given: Arguments, key: Any) -> Specialisation:
-        """Trace and keep the function for a signature; what was there before reads something that has changed."""
+        """Trace and keep the function for a signature; the former one reads something that has changed."""
         function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
         roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]

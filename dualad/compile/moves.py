@@ -1,7 +1,7 @@
 """Operators that move entries, on abstract values: names move as numbers would, by the operators' own code.
 
-So there is no second implementation of indexing to be believed. For: proofs (``validate.py``). Not for: what is known
-of a value (``names.py``).
+So there is no second implementation of indexing to be believed. For: proofs (``validate.py``). Not for: values
+themselves (``names.py``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
     if any([v.known is None for v in positions]):
         return None
     arrays = [np.asarray(v.known) for v in positions]
-    if arrays and name == "index_add":  # -0.0 becomes 0.0, and the order of what is added counts
+    if arrays and name == "index_add":  # -0.0 becomes 0.0, and the order of additions counts
         return None
     if arrays and all([not a.shape for a in arrays]):
         template = _concrete_template(params["template"], arrays, x.aval.shape)

@@ -1,4 +1,4 @@
-"""Names in place of numbers: what is known of a value of which nothing is known but how it was computed.
+"""Names in place of numbers: abstract values, known by how they were computed.
 
 Two values have one name only if they are the same bits. An array has one name (its entry ``p`` is called after that and
 ``p``) or a name for each entry; a constant is itself, and is known by its bits. Moves move names. Not for: what
@@ -22,7 +22,7 @@ SMALL, _MANY = 1 << 16, 1 << 23
 #: entries of the largest constant that is computed here (no less than the passes compute), or known by its entries
 FOLDED = 1 << 12
 _A, _B, _C, _TOP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, (1 << 64) - 1
-#: the last two bits of a name: of a constant's entry (or all of it is zero), of an array's entry, of what was counted
+#: the last two bits of a name: of a constant's entry (or all of it is zero), of an array's entry, of a counted key
 _CONSTANT, _ENTRY, _STEP = 3, 2, 4
 
 
@@ -73,7 +73,7 @@ class Names:
     """The names that were given so far."""
 
     def __init__(self) -> None:
-        #: what was counted: what it was counted for, and its name
+        #: counted keys: for whom each was counted, and its name
         self.table: dict[Any, int] = {}
         self._constants: dict[int, Value] = {}
         self._bases: dict[int, _Base] = {}
@@ -81,7 +81,7 @@ class Names:
         self._first: dict[int, _Base] = {}
         #: name of an entry of a constant -> its bits
         self._bits: dict[int, bytes] = {0: bytes(16)}
-        #: what is known by its id or address must stay where it is
+        #: objects known by their ids or addresses must stay where they are
         self.held: list[Any] = []
         self._left = _MANY
 

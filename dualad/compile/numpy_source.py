@@ -37,7 +37,7 @@ class Compiled:
     """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
 
     ``calls`` counts equations by what became of them: "library", "loop", "callback", "native"; ``machine`` says what
-    was compiled to machine code for it, and what was read from the disk. ``variant(entry)`` is the same with
+    was compiled to machine code for it, and the code read from the disk. ``variant(entry)`` is the same with
     ``entry(group)`` in place of the entry of each group that is machine code.
     """
 

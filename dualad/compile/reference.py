@@ -3,7 +3,7 @@
 It is run plainly, or with noise: then each result that compiled code may compute otherwise (mathematics, sums in
 another order) is moved by as many units in the last place as are promised, so that the outcome says how much a right
 program may be off. Also: how much work that is, counted in entries and never by a clock. Not for: the comparison
-(``first_call.py``), or what is done about a difference (``first_call.py``).
+(``first_call.py``), or the answer to a difference (``first_call.py``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Proofs that equations which were put into groups are still the equations of the program.
 
 Groups do not rename variables. So each equation is there as it was, once, after what it reads, those with effects in
-their order, and no group hides what others read; what was written anew (an index in parts, a product as a sum) is
-compared for itself. Not for: what simplification and loops do (``validate.py``), or the code of a group.
+their order, and no group hides what others read; rewritten equations (an index in parts, a product as a sum) are
+compared one by one. Not for: what simplification and loops do (``validate.py``), or the code of a group.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _check_rewritten(step: Step, made: dict[Variable, Step]) -> None:
 
 # ── sums of products ─────────────────────────────────────────────────────────────────────────────────────────────
 #
-# What is added up is a product of two arrays, along axes. Each is a pair: which axis of the first array it is, and
+# The summand is a product of two arrays, along axes. Each is a pair: which axis of the first array it is, and
 # which of the second. A sum is known by the order of its factors, the axes that are left, and those that are not.
 
 

@@ -2,7 +2,7 @@
 
 Compared are operators, parameters, constants and avals, equation by equation; variables correspond as they are made. A
 walk back through the same linear program, from the same cotangents, gives the same equations: those of the first trace
-are taken in its place, unless it calls what users wrote. Not for: what is done about a difference (``tracing.py``).
+are taken in its place, unless it calls users' functions. Not for: the answer to a difference (``tracing.py``).
 """
 
 from __future__ import annotations

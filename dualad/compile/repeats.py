@@ -225,7 +225,7 @@ def _refine(code: Numbered, start: int, length: int, period: int) -> Repeat | No
     ages = np.where(relative, np.maximum(-(behind[middle] // made), 0), -1)
     places, elsewhere = _places(code, start, period, count)
     bad = elsewhere | (relative & (behind != behind[middle])).any(1)
-    # Before the middle and after it, up to what is different.
+    # Before the middle and after it, up to the first difference.
     a = int(np.flatnonzero(bad[:middle])[-1]) + 1 if bad[:middle].any() else 0
     b = middle + int(np.argmax(bad[middle:])) if bad[middle:].any() else count
     a = _extend_start(a, behind, refs, base, relative, ages, elsewhere)

@@ -31,7 +31,7 @@ __all__ = ["ROLLED", "reroll", "rolled_loops"]
 _LONG = 500
 #: the name of a body that was found
 ROLLED = "rolled"
-#: times that what is left is looked through again
+#: times that the rest is looked through again
 _PASSES = 3
 
 

@@ -371,7 +371,7 @@ def hashable(x: Any) -> Any:
 def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:
     """Return a key of a parameter, equal exactly where parameters mean the same: programs written alike are equal.
 
-    What is no program and no container is known by its ``leaf``.
+    Anything but a program or a container is known by its ``leaf``.
     """
     if isinstance(x, Program):
         number: dict[Variable, int] = {}

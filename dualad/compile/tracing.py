@@ -102,7 +102,7 @@ class Traced(NamedTuple):
     outer transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
     it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. ``strides`` are the
-    arguments' (``strides_of``), if what is a view and what a copy depends on them. ``check(*arrays)``
+    arguments' (``strides_of``), if views and copies depend on them. ``check(*arrays)``
     raises where Python's integers are not those of the program.
     """
 
@@ -168,7 +168,7 @@ class _JitLevel(StagedLevel):
         if known is None or not same_bytes(a, known[1]):
             content = snapshot(a) if self.again is None else self.again.snapshot(a)
             known = (a, content, Variable(Aval(a.shape, a.dtype)))
-            # The function wrote into it since it was met: what was read before stays in the program under another key.
+            # The function wrote into it since it was met: earlier reads stay in the program under another key.
             if key in self.held:
                 self.held[len(self.held)] = self.held[key]
             self.held[key] = known
@@ -205,7 +205,7 @@ class _JitLevel(StagedLevel):
 
 
 def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = False) -> tuple[Traced, Reach | None]:
-    """Write ``f`` down for arguments like these; return what was within reach of ``roots`` then, None if too much.
+    """Write ``f`` down for arguments like these; return the snapshot within reach of ``roots``, None if too much.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
         raise _not_repeated(f, given, along, None)
     # With the names that code had before, one look finds what has been added.
     after = Snapshot.of(roots, code=before.reach.names) if before is not None else None
-    if after is not None:  # what is another at each trace, of one program, is not computed with
+    if after is not None:  # a value that differs between traces of one program is not computed with
         after.without(moving)
     # What a function notes in its own attributes, a counter of its traces, is meant to be noted then.
     effects = [p for p in moving.values() if after is None or id(p.holder) not in after.reach.notes]
@@ -518,7 +518,7 @@ def _writes(f: Callable, array: np.ndarray, line: str) -> NotRepeatableError:
     )
 
 
-#: what is said where a number may have been meant as a setting
+#: the advice where a number may have been meant as a setting
 _OF_SETTINGS = (
     "int() ",
     "not known yet",

@@ -29,7 +29,7 @@ from .rewrites import RULES, is_one
 
 __all__ = ["DifferentProgram", "Runner", "are_one", "check_same", "has_effect"]
 
-#: what is known of a value; where that is its name alone, the name
+#: an abstract value; where that is its name alone, the name
 Known: TypeAlias = int | Value
 
 #: operators that may be something else than (operator; names) though no argument is a constant

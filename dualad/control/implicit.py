@@ -56,13 +56,13 @@ def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
     return leaves
 
 
-# ── roots: root(*x0, *parameters) → (*x, *found) ──────────────────────────────────────────────────────────────────
+# ── roots: root(*x0, *parameters) → (*x, *found) ─────────────────────────────────────────────────────────────────
 
 
 class Equation:
     """An equation, which the user calls ``name``: a parameter of the operator. Functions take and return flat lists.
 
-    ``f(x, parameters)`` is zero at the solution; ``unknown`` says what is solved for. ``solve(x0, parameters)`` is the
+    ``f(x, parameters)`` is zero at the solution; ``unknown`` names the unknowns. ``solve(x0, parameters)`` is the
     user's code, of plain arrays: it returns x and what else it ``found``, which has no derivative (counts, which
     inequalities are equations) and comes first among the parameters that ``f`` is given. ``tangent_solve`` is as for
     :func:`custom_root`, and ``with_plain(parameters)`` the same with plain values in its closure.

@@ -211,7 +211,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
         found = transpose_program(body, nc + nk + nx, range(nc), told, dead)
     cut = len(found.program.inputs) - sum(partial)
     read = inputs_read([found.program], range(cut, len(found.program.inputs)))
-    # Of what is wanted outside, and of what the transposed body reads, only what a mask is carried for needs a scan.
+    # Of the results wanted outside or read by the transposed body, only those with a mask in the carry need a scan.
     wanted = [w and f and not d for w, f, d in zip(wanted, found.partial, found.dead, strict=False)]
     masks = [np.broadcast_to(False, aval_of(a).shape) if d else None for a, d in zip(args, found.dead, strict=False)]
     if any(wanted) or any([i - cut < sum(partial[:nk]) for i in read]):

@@ -32,7 +32,7 @@ _LOOPS = ("scan", "while_loop", "fori_loop", "map", "checkpoint")
 
 
 def check_checkpoints(where: str, checkpoints: Any) -> None:
-    """Refuse what is no number of carries."""
+    """Refuse anything but a number of carries."""
     if checkpoints is not None and not (isinstance(checkpoints, (int, np.integer)) and checkpoints >= 1):
         raise ArgumentError(
             f"{where}: checkpoints={checkpoints!r}.", "it is how many carries are kept, 1 or more",

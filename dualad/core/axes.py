@@ -19,7 +19,7 @@ from .level import Level
 
 __all__ = ["Lanes", "axis_level", "check_new", "named", "rename", "unavailable"]
 
-#: name -> level, or what is going on with its lanes that no collective can look through
+#: name -> level, or the obstacle between its lanes and a collective
 _axes: ContextVar[dict[str, Any] | None] = ContextVar("dualad_axes", default=None)
 
 

@@ -50,7 +50,7 @@ _lock = new_lock()
 
 
 class _Silent:
-    """In the place of a level: what is there for what it does has been done."""
+    """In the place of a level: its work has been done."""
 
     number, open = 0, True
 

@@ -50,7 +50,7 @@ FUNCTIONS: dict[Callable, Callable] = {}
 CREATION: dict[Callable, Callable] = {}
 #: NumPy callable -> its verdict
 VERDICTS: dict[Callable, Verdict] = {}
-#: name of a package, none of which is imported to be known -> what is particular to it
+#: name of a package, none of which is imported to be known -> its hooks
 LIBRARIES: dict[str, Library] = {}
 
 

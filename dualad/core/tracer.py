@@ -54,14 +54,14 @@ PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values(
 
 NO_PARAMS: dict = {}
 
-#: the same for what was written as one of Python's operators, whose result is Python's number if the operands are
+#: the same for one of Python's operators, whose result is Python's number if the operands are
 OPERATOR: dict = {}
 
 #: arrays and the kinds of tensors whose calls any tensor answers
 _ARRAYS: set[type] = {np.ndarray}
 
 
-#: what is asked of integers that plain arrays and Python read, for messages and for ``vmap``
+#: requests for integers that plain arrays and Python read, for messages and for ``vmap``
 INDEX = "a batched integer used as an index or a count"
 #: what to write where a plain array is read
 LOOK_UP = (
@@ -78,7 +78,7 @@ PRINT = (
 #: Python's types of numbers, by the kind of their dtype
 _PYTHONS: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
-#: names by which code asks what is in an array
+#: names by which code asks for an array's contents
 _DTYPES = frozenset({"dtype", "result_type"})
 
 _WRITE = "by a write into a plain array, buffer[i] = x, or by compiled code"
@@ -116,7 +116,7 @@ class Tracer:
     level: Any
     shape: Any
     _origin: Any
-    #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
+    #: the value without the tangent or batch axis of this level; None where there is nothing inside yet
     inner: Any = None
     __array_priority__ = 1000
 
@@ -407,7 +407,7 @@ def python_number(x: Any) -> Any:
 
 
 def layers(x: Any) -> Iterator[Any]:
-    """Yield a value and what is inside of it, tangents and batch axes taken off one by one."""
+    """Yield a value and the layers inside it, tangents and batch axes taken off one by one."""
     yield x
     while isinstance(x, Tracer) and (x := x.inner) is not None:
         yield x

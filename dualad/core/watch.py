@@ -85,7 +85,7 @@ class Watch:
             leave()
 
     def elsewhere(self) -> Watch:
-        """Return the watch of a worker that computes a part of what is watched here."""
+        """Return the watch of a worker that computes a part of the watched work."""
         return self
 
     def to_tell(self) -> Any:

@@ -135,7 +135,7 @@ class DebugReport(Watch):
         return make(*args)
 
     def to_tell(self) -> list[Branch]:
-        """Return the branches, which are what is not raised."""
+        """Return the branches: findings that are no errors."""
         return self.branches
 
     def told(self, seen: list[Branch]) -> None:
@@ -155,7 +155,7 @@ class DebugReport(Watch):
         return out
 
     def swallowed(self, message: str, refusal: Exception) -> None:
-        """Make an error of what is a warning elsewhere."""
+        """Make an error of a finding that is a warning elsewhere."""
         raise RefusalSwallowedError(
             message.partition("\n  Instead:")[0],
             "a function that catches a refusal goes another way under a transform than it does with plain arrays",
@@ -231,7 +231,7 @@ class debug(ContextDecorator, AbstractContextManager[DebugReport]):
     nan : bool, optional
         Raise when a result of a transform (a value, a tangent, a gradient) is NaN or infinite, and name the operation
         that made it of finite numbers: the user's line, the operands' shapes, dtypes and ranges, the level, the first
-        index, whether it is the value, only the tangent, or a cotangent on its way back. What is not finite on the way
+        index, whether it is the value, only the tangent, or a cotangent on its way back. Non-finite values on the way
         but reaches no result (the other branch of ``np.where``) is no error. ``False`` switches it off inside a block
         that has it on; left out, it stays as it is.
     inf : bool

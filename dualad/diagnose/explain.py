@@ -1,7 +1,7 @@
 """``explain``: before any derivative is taken, what each line of a function will meet when one is.
 
 The function runs once, on values that watch: a tensor that computes what NumPy computes, takes note of every operation
-with the line it stands on, and says what is known of its rules. Where a transform would refuse (``float(x)``, a
+with the line it stands on, and lists its rules. Where a transform would refuse (``float(x)``, a
 function without rules), it notes the refusal and goes on with the plain value, so that the rest is explained too.
 
 Not for: checking that derivatives are right (``testing/``), or how the report looks (``explained.py``).
@@ -260,7 +260,7 @@ def _gather(uses: Sequence[Use]) -> list[Use]:
 
 
 def _use_of(op, params: dict, moving: bool) -> Use:
-    """Say what is known of an operator's rules."""
+    """List an operator's rules."""
     call = params.get("call")
     name = getattr(call, "name", None) or op.name
     if op.reruns:
@@ -327,7 +327,7 @@ _SPLIT = "under vmap, lanes that disagree run in groups"
 
 
 class Observed(Tracer):
-    """A value that takes note of what is done with it; ``_tangent`` says whether it would carry a tangent."""
+    """A value that takes note of operations on it; ``_tangent`` says whether it would carry a tangent."""
 
     __slots__ = ()
 

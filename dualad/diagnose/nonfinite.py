@@ -1,6 +1,6 @@
 """Where the first NaN (or infinity) came from: what ``debug(nan=True)`` knows.
 
-Every operation that makes a non-finite number of finite ones is an *origin*. What is computed from a non-finite number
+Every operation that makes a non-finite number of finite ones is an *origin*. A result computed from a non-finite number
 carries the origin on, by the identity of its array, so that a result that is not finite names the one operation it
 comes from, and a NaN that never reaches a result (the branch not taken of ``np.where``, a zero cotangent beside a pole)
 is nobody's trouble. Linear programs are looked at while they run, equation by equation, and their equations remember
@@ -37,7 +37,7 @@ _AGAIN = "checkpoint of "
 _KINDS = {"primal": "value", "tangent": "tangent", "transpose": "cotangent"}
 
 
-#: in place of a level, for what is done by a program rather than by a tensor
+#: in place of a level, for operations of a program rather than a tensor
 _NO_LEVEL = types.SimpleNamespace(transform="a linear program", number=0)
 
 
@@ -309,7 +309,7 @@ class Finder:
         return results
 
     def _quiet_walk(self, steps: Sequence[Step], pending: dict) -> Iterator[Step]:
-        """Yield the steps last to first; what is recorded meanwhile has the cause that they have."""
+        """Yield the steps last to first; steps recorded meanwhile have the cause that they have."""
         for step in reversed(steps):
             with self._equation(step):
                 yield step
@@ -421,7 +421,7 @@ class Finder:
             self.clear()
 
     def clear(self) -> None:
-        """Forget what was seen: it has reached no result."""
+        """Forget the record: it has reached no result."""
         self._tags.clear()
         self.origins.clear()
 

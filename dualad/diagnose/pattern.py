@@ -202,7 +202,7 @@ def draw(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "braill
 
 
 def _shrink(pattern: Any, rows: int, columns: int) -> np.ndarray:
-    """Merge entries into blocks until the pattern fits; what was sparse is dense then."""
+    """Merge entries into blocks until the pattern fits; sparse parts become dense."""
     if not isinstance(pattern, np.ndarray):
         blocks = [max(1, -(-size // limit)) for size, limit in zip(pattern.shape, (rows, columns), strict=True)]
         small = np.zeros([-(-size // block) for size, block in zip(pattern.shape, blocks, strict=True)], bool)

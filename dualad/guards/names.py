@@ -23,7 +23,7 @@ class Named(NamedTuple):
     ``attributes`` are all that may be read of an object; those in ``maybe`` may be missing where they are asked for,
     without an error. ``chains`` are names with dots that begin with a global, and their lines. ``every`` says that any
     attribute may be read, by a name that the code makes; ``converts`` that numbers of NumPy's may become Python's, or
-    be branched on: what is left of them then, a program does not show. ``catches`` that exceptions may be caught, so
+    be branched on: a program does not show what they become. ``catches`` that exceptions may be caught, so
     that any name may be missing. ``delegates`` that a ``__getattr__`` asks for what it was asked for: names in the code
     where Python calls it, any name where other code does.
     """

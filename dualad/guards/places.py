@@ -1,7 +1,7 @@
 """One place that a value was read from, and the question whether it still holds what it held.
 
 For: ``Place``, whose kinds the machine code of ``jit`` knows too (``compile/native/front.py``), and ``same``, which
-compares what was found there. Not for: which places there are (``reach.py``).
+compares their contents. Not for: which places there are (``reach.py``).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, _PLAIN) and repr(a) == repr(b)
 
 
-# ── what is asked of things ──────────────────────────────────────────────────────────────────────────────────────
+# ── questions to objects ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def items_of(mapping: Any) -> tuple:

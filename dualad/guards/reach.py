@@ -102,7 +102,7 @@ class TooMuch(Exception):
 class Reach:
     """The places within reach of some things.
 
-    ``code`` has run besides what is found by itself; ``places`` are each there once, ``arrays`` are those that were
+    ``code`` has run besides functions found here; ``places`` are each there once, ``arrays`` are those that were
     met. ``outside`` is what can't be looked at, and where code asks for it.
     """
 
@@ -130,7 +130,7 @@ class Reach:
             if self.names == known:
                 break
 
-    # ── what is found ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _add(self, kind: int, holder: Any, key: Any, value: Any, size: int = 1) -> None:
         at = kind, id(holder), key if kind in (ENTRY, ATTRIBUTE) else id(key)
@@ -204,7 +204,7 @@ class Reach:
         module = str(f.__globals__.get("__name__"))
         of_package = module.partition(".")[0] == "dualad"
         if f.__code__.co_filename.startswith(PACKAGE) if of_package else _from_library(module):
-            if not _is_at_home(f):  # it was made by one, perhaps of what is not the library's
+            if not _is_at_home(f):  # one of the library's made it, perhaps of the user's objects
                 for cell in f.__closure__ or ():
                     self._go(Place(CELL, cell, None, None).now())
                 self._attributes(f)
@@ -271,7 +271,7 @@ class Reach:
             self._named_in(vars(module), {"__getattr__"} & vars(module).keys())
 
     def _named_in(self, attributes: dict, more: set[str]) -> None:
-        """Note what is there of the names, and what is not there of those that may be missing."""
+        """Note the names that are there, and those missing among the ones that may be."""
         for name in (self.names.attributes & attributes.keys()) | more:
             self._add(ENTRY, attributes, name, attributes[name])
             self._go_global(attributes[name])
@@ -279,7 +279,7 @@ class Reach:
             self._add(ENTRY, attributes, name, MISSING)
 
     def _class(self, cls: type, made: bool = False) -> dict[str, Any]:
-        """Note what classes of one's own have of the names; return what is found of them, by name.
+        """Note what classes of one's own have of the names; return those found, by name.
 
         Of a library's, learn what its methods read of an object. Of a class that code has itself, or can ask an object
         for, objects may be ``made``.
@@ -429,7 +429,7 @@ class Snapshot:
     def of(cls, roots: Sequence, most: float = float("inf"), code: Named = NOTHING_NAMED) -> Snapshot | None:
         """Return the present snapshot, with arrays of up to ``most`` bytes; None if that is too much.
 
-        ``code`` has run besides what is found by itself.
+        ``code`` has run besides functions found by themselves.
         """
         try:
             return cls(roots, most, code)

@@ -1,7 +1,7 @@
 """A call of which a derivative is taken: its options, the arrays among the arguments they choose, and their basis.
 
 For: ``Options`` and ``Call``, of which every Jacobian and Hessian is made, ``derivative``, which makes the function
-that users call, and functions mapped over the standard basis, some vectors at a time. Not for: what is made of them
+that users call, and functions mapped over the standard basis, some vectors at a time. Not for: transforms made of them
 (``jacobian.py``).
 """
 
@@ -195,7 +195,7 @@ class Call:
         return optree.tree_unflatten(self.tree, [next(rest) if is_array(x) else x for x in self.leaves])
 
     def directions(self, tangents: Sequence) -> Any:
-        """Tangents of the arrays in the structure of the chosen arguments; ``None`` for what is static."""
+        """Tangents of the arrays in the structure of the chosen arguments; ``None`` for static ones."""
         rest = iter(tangents)
         return optree.tree_unflatten(self.tree, [next(rest) if is_array(x) else None for x in self.leaves])
 

@@ -273,7 +273,7 @@ def hessian_diag(
 
 
 def from_diagonal(made: Callable, f: Callable, options: Options) -> Callable:
-    """Make the function that gives what is made of the Hessian's diagonal; ``options`` are ``hessian_diag``'s."""
+    """Make a function of the Hessian's diagonal; ``options`` are ``hessian_diag``'s."""
     options = options.or_chunks_of(DIRECTIONS)
 
     def compute(call: Call) -> tuple[Any, Any, Any]:

@@ -57,7 +57,7 @@ class _Known(NamedTuple):
 #: modules of Python's own library that compute with the numbers that they are given
 _OF_NUMBERS = frozenset({"colorsys", "statistics"})
 
-#: the id of a code object -> what is known of it
+#: the id of a code object -> findings about it
 _known: dict[int, _Known] = {}
 #: the reaches of functions without a closure, which are the same at each call; a few are kept
 _reaches: OrderedDict[tuple, Reach] = OrderedDict()

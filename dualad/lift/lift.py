@@ -77,7 +77,7 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
 
 def with_redirects(f: Callable, reach: Reach) -> Callable:
     """Return a function that runs with everything in its reach swapped."""
-    # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold what is replaced.
+    # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold replaced objects.
     call = f if isinstance(f, types.FunctionType) else reach.table().in_place_of(f) or f
 
     def run(*args, **kwargs):
@@ -148,7 +148,7 @@ def block(namespace: dict) -> _Block:
 
 
 def _check(f: Any) -> dict:
-    """Return the globals of what is to be lifted, or refuse it."""
+    """Return the globals of the code to be lifted, or refuse it."""
     if not callable(f):
         raise ArgumentTypeError(
             f"lift was given {f!r} of type {type(f).__name__}.",

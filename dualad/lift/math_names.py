@@ -87,7 +87,7 @@ def _either(original: Callable, on_tensors: Callable) -> Callable:
 
 
 def _of_iterables(function: Callable) -> Callable:
-    """Make a function of iterables see what is in iterators, which are read once."""
+    """Make a function of iterables see the contents of iterators, which are read once."""
 
     @functools.wraps(function)
     def of_lists(*args, **kwargs):

@@ -51,7 +51,7 @@ class Place:
 
     @classmethod
     def at(cls, owner: Any, key: Any, old: Any, new: Any, mark: str) -> Place:
-        """Return the place, a new one or the one that is known; what is swapped now goes on as it is."""
+        """Return the place, a new one or the one that is known; a place that is swapped now goes on as it is."""
         global _changes
         _count_alone()
         places = _places.setdefault(mark, weakref.WeakValueDictionary())
@@ -229,7 +229,7 @@ class Swap:
 
 
 class _Entries:
-    """The places in one dict: what they hold, and what is read and written at once."""
+    """The places in one dict: their contents, read and written at once."""
 
     __slots__ = ("added", "after", "before", "is_root", "new", "old", "owner", "read", "read_new")
 

@@ -35,7 +35,7 @@ _ALL = ("all",)
 
 
 def named(modules: Modules) -> tuple[str, ...]:
-    """Return modules given by name or as such as a tuple of names, and load what is not loaded."""
+    """Return modules given by name or as such as a tuple of names, and load those that are not loaded."""
     given = [modules] if isinstance(modules, (str, types.ModuleType)) else list(modules or ())
     names = []
     for module in given:
@@ -87,7 +87,7 @@ class Reach:
     namespace: dict
     #: further modules
     modules: tuple[str, ...]
-    #: returns what is put there
+    #: returns the replacement
     table: Callable[[], Table] = lift_table
     #: returns further places
     others: Callable[[], list[Place]] = list
@@ -168,7 +168,7 @@ class _Scope:
                 swapped = [{x.key for x in self.places if x.owner is names} for names in self.roots]
                 self.looks = [*map(_Look, self.roots, swapped)]
                 self.sizes = [len(sys.modules), *map(len, self.namespaces)]
-            else:  # what is there now is not what will be
+            else:  # the present content will change
                 self.looks, self.sizes = [], [-1]
         return self.places
 

@@ -1,8 +1,8 @@
 """Lifted code with another text: new arrays become buffers where they are kept, and plain arrays take traced indices.
 
 Names can't be swapped in ``y = table.copy()``, ``y = 2 * table`` or ``table[i]``, whose arrays are plain. Code that was
-refused at a write or an index, although lifted, is compiled once more from its source: what is assigned goes through
-``owned``, and what is indexed through ``item``. That stands in its place from then on, in lifted calls only. For:
+refused at a write or an index, although lifted, is compiled once more from its source: assigned values go through
+``owned``, and indexing through ``item``. The new code stands in its place from then on, in lifted calls only. For:
 ``rewrite``, which finds such code, and ``rewritten``. Not for: putting code into functions (``search.py``).
 """
 
@@ -35,7 +35,7 @@ _KEPT = 512
 #: what can be made a tensor for an index
 _PLAIN = (np.ndarray, list, tuple)
 
-#: instructions at which a plain array is refused what is traced
+#: instructions at which a plain array can't take traced values
 _REFUSED = frozenset({"STORE_SUBSCR", "STORE_SLICE", "BINARY_SUBSCR", "BINARY_OP"})
 
 
@@ -67,7 +67,7 @@ def _is_refused(code: types.CodeType, offset: int) -> bool:
 
 
 def _chain_of(code: types.CodeType, package: str | None) -> dict[types.CodeType, types.CodeType]:
-    """Return the code behind some that runs, and that of the functions around it, with what is to stand in its place.
+    """Return the code behind some that runs, and that of the functions around it, with the replacements.
 
     Nothing if there is no source, or not that of the code that runs.
     """
@@ -138,7 +138,7 @@ def _owned(value: ast.expr) -> ast.expr:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Puts ``owned`` around what is assigned, returned or handed on as a copy, and indexes by ``item``."""
+    """Puts ``owned`` around values that are assigned, returned or handed on as a copy, and indexes by ``item``."""
 
     def _value(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -188,7 +188,7 @@ class _Helpers:
 
     @staticmethod
     def owned(x: Any) -> Any:
-        """Return a buffer in the place of an array that nobody else holds; what is given else."""
+        """Return a buffer in the place of an array that nobody else holds; otherwise the array."""
         if type(x) is not np.ndarray or not running.get() or sys.getrefcount(x) > _NEW:
             return x
         if x.dtype.kind not in "biufc" or not x.flags.writeable:

@@ -1,6 +1,6 @@
 """Replacements: tables of names by identity, first of all that of lifted code.
 
-For: ``Table``, with ``in_place_of``, which also looks into what is made of such things (a partial, a tuple, a cached or
+For: ``Table``, with ``in_place_of``, which also looks into wrappers of such things (a partial, a tuple, a cached or
 a vectorized function), and ``lifted``, the table of NumPy's, SciPy's, math's and Python's names. The JAX oracle has
 another one. Not for: where they are put, and when (``places.py``).
 """
@@ -60,7 +60,7 @@ class Table:
         for module, standing in pairs:
             entries[id(module)] = module, standing
             for name in _public(module):
-                original = vars(module).get(name)  # SciPy loads what is asked for: nobody has asked for the others
+                original = vars(module).get(name)  # SciPy loads modules on demand: nobody has asked for the others
                 new = None if isinstance(original, _STAY) else getattr(standing, name, None)
                 if new is not None and new is not original:
                     entries.setdefault(id(original), (original, new))
@@ -152,7 +152,7 @@ def top(name: Any) -> str:
     return str(name).partition(".")[0]
 
 
-# ── what is made of such things ──────────────────────────────────────────────────────────────────────────────────
+# ── wrappers of such things ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _partial(x: functools.partial, table: Table) -> Any:
@@ -207,7 +207,7 @@ class _Cached:
     def __call__(self, *args, **kwargs):
         if traced_in(args, kwargs) is not None:
             return self._cached.__wrapped__(*args, **kwargs)
-        # What is kept is kept for calls outside of transforms too: it is made of plain arrays.
+        # The cached result serves calls outside of transforms too: it is made of plain arrays.
         token = running.set(False)
         try:
             return self._cached(*args, **kwargs)

@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["keep_freed_memory"]
 
-#: just below the size up to which glibc learns from what is given back
+#: just below the size up to which glibc learns from blocks given back
 _LARGEST = (32 << 20) - (64 << 10)
 
 
@@ -21,7 +21,7 @@ def keep_freed_memory() -> None:
 
     A process that has never given back a large array gets arrays above 128 KB from the kernel one by one, and returns
     them at once: each new array then costs a page fault for each 4 KB. Batched code, which makes and drops such arrays
-    in every operation, can take several times as long. glibc raises both thresholds to the size of what is given back,
+    in every operation, can take several times as long. glibc raises both thresholds to the size of blocks given back,
     so one array that nobody writes to is enough. The process keeps up to twice 32 MB that it would have returned.
 
     Notes

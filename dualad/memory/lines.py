@@ -1,6 +1,6 @@
 """Lines of lifted code whose arrays have to be buffers: found in one run, so that in the next all others make NumPy's.
 
-A buffer knows the lines that made it, and what is computed of buffers the lines of these. When it takes a traced value
+A buffer knows the lines that made it, and results of buffers the lines of these. When it takes a traced value
 or index, its lines are marked: there, code that runs ``DIRECTLY`` from then on makes buffers, and NumPy's arrays
 everywhere else. A line that was not marked and should have been is refused a write, and ``boundary.run`` has the
 function run once more, ``NOTING``. For: who made what. Not for: calling NumPy directly (``numpy/direct.py``), nor

@@ -1,12 +1,12 @@
 """Memory: the one room that knows who shares memory with whom, and what a read, a write, a view and a copy are.
 
 For: views (``viewed``), writes (``assign``, ``target``), writes that wait (``defer``, ``flush_writes``), and the
-copies that keep a derivative right (``snapshot``, ``unshared``). A tensor is a box, and a write replaces what is in it,
+copies that keep a derivative right (``snapshot``, ``unshared``). A tensor is a box, and a write replaces its content,
 so that everybody who holds the tensor sees the write. A view knows its base, and a base its views:
 
     x ◀──base── x[1:] ◀──base── x[1:].reshape(2, 2)        a write goes up to the root, then down to all views
 
-What is in a box is never changed in place: arrays that a rule has already read stay as they were, which is what makes
+A box's content is never changed in place: arrays that a rule has already read stay as they were, which is what makes
 writes right under every transform. A box keeps no list of its reads: code that never writes pays for views only.
 
 Whether NumPy's result would be a view or a copy is asked of NumPy itself, with a *stand-in*: an empty array with the
@@ -14,7 +14,7 @@ strides of the array that NumPy would have in the box's place (``layout``). It i
 
 Writing n entries one by one would cost n copies of the array. So a write of a single entry is only noted, and the box
 turns into a :class:`Deferred` tensor until somebody reads it. Its level is above all others, so dispatch hands it every
-call it is an argument of; it then carries out what was noted, in one scatter, turns back into what it was, and
+call it is an argument of; it then carries out the noted writes, in one scatter, turns back into what it was, and
 dispatches the call again. Entries that are read one by one are answered from the notes, so recurrences
 (``y[i] = a * y[i - 1]``) cost no copies either.
 
@@ -101,7 +101,7 @@ def is_unchanged(box: Tracer, x: Tracer) -> bool:
 
 
 def replace_box(box: Tracer, other: Tracer) -> Tracer:
-    """Put what is in another box into this one, which becomes a tensor of that kind; return it."""
+    """Put the content of another box into this one, which becomes a tensor of that kind; return it."""
     box.__class__ = type(other)
     box.level = other.level
     for slot in _CONTENT:
@@ -374,7 +374,7 @@ def _fill(x: Tracer, new) -> None:
         memory.before = replace_box(object.__new__(type(x)), x) if hasattr(x, "_origin") else True
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
     new = flush_writes(new)
-    if memory.base is None:  # what is put in may lie in memory in another way
+    if memory.base is None:  # the new content may have other strides
         if memory.strides is None:
             memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
         if len(x.shape) > 1 and x._strides() != new._strides():
@@ -584,5 +584,5 @@ def flush_writes(x: Tracer) -> Tracer:
     return x
 
 
-# Whatever crosses the boundary of a transform is a leaf of a tree: what was noted is carried out there.
+# Whatever crosses the boundary of a transform is a leaf of a tree: noted writes are carried out there.
 LEAVES_SEEN_AS[Deferred] = flush_writes

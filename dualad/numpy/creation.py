@@ -124,7 +124,7 @@ def require(a, dtype=None, requirements=None, *, like=None):
 
 
 def asarray_chkfinite(a, dtype=None, order=None):
-    """As ``numpy.asarray_chkfinite``; what is not known yet is not checked."""
+    """As ``numpy.asarray_chkfinite``; values that are not known yet are not checked."""
     out = asarray(a, dtype, order)
     if isinstance(out, (np.ndarray, Buffer)) and out.dtype.kind in "fc" and not np.isfinite(out).all():
         raise ValueError("array must not contain infs or NaNs")
@@ -135,7 +135,7 @@ def asarray_chkfinite(a, dtype=None, order=None):
 
 
 def _making(function: Callable) -> Callable:
-    # What was in memory before would be a constant of a program, another one at each trace.
+    # The old contents of memory would be a constant of a program, another one at each trace.
     made = np.zeros if function is np.empty else function
 
     @functools.wraps(function)

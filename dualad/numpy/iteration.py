@@ -103,10 +103,10 @@ class nditer:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Do nothing: what is written is there."""
+        """Do nothing: writes are immediate."""
 
     def close(self) -> None:
-        """Do nothing: what is written is there."""
+        """Do nothing: writes are immediate."""
 
     def copy(self) -> nditer:
         """Return an iterator of the same operands that has come as far."""

@@ -40,7 +40,7 @@ _BEFORE_SIZE = {
     "uniform": 2, "vonmises": 2, "wald": 2, "weibull": 1, "zipf": 1,
 }  # fmt: skip
 _VECTORS = frozenset({"dirichlet", "multinomial", "multivariate_hypergeometric", "multivariate_normal"})
-#: what is drawn by number of axes, and what has no axis for lanes: one draw for each of them
+#: laws of a whole vector, and draws without an axis for lanes: one draw for each of them
 _OTHERS = ("bytes", "choice", "permutation", "permuted", "rand", "randn", "random_integers", "shuffle")
 
 

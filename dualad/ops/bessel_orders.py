@@ -131,7 +131,7 @@ def _turn(v):
     return sp._cospi(v) + 1j * sp._sinpi(v)
 
 
-# ── the integrals with (−t)ᵏ, k = 0, …, order, times what is 1 at the saddle point ────────────────────────────────
+# ── the integrals with (−t)ᵏ, k = 0, …, order, times a factor that is 1 at the saddle point ──────────────────────
 
 
 def _negated(parts, part=np.real):

@@ -346,7 +346,7 @@ def hypergeometric_derivative(*given, order: Sequence[int]):
     return out.reshape(shape)
 
 
-# ── Tricomi's function, U(a, b, x) = 1/Γ(a) ∫ exp(as − xeˢ + (b − a − 1) log(1 + eˢ)) ds, for a > 0 ────────────────
+# ── Tricomi's function, U(a, b, x) = 1/Γ(a) ∫ exp(as − xeˢ + (b − a − 1) log(1 + eˢ)) ds, for a > 0 ──────────────
 #
 # The exponent has one maximum, where xt² − (b − 1 − x) t − a = 0 for t = eˢ.
 
@@ -409,9 +409,7 @@ def tricomi_derivative(a, b, x, *, order: tuple[int, int, int]):
         steps = np.where(start > 0, 0.0, np.floor(-start) + 1)
         here, at = _tricomi(ring, start + steps, b + along, x), np.flatnonzero(steps)
         if at.size:
-            twice = lambda v: np.concatenate(
-                [v[at], v[at]]
-            )  # the second, a little wrong at each step, tells what is lost
+            twice = lambda v: np.concatenate([v[at], v[at]])  # the second, a little wrong at each step, tells the loss
             p, q, z, left = twice(start), twice(b) + along, twice(x), twice(steps)
             off = 1e-9 * (np.arange(2 * at.size) >= at.size)
             down, above = {k: twice(v) * (1 + off) for k, v in here.items()}, _tricomi(ring, p + left + 1, q, z)

@@ -5,7 +5,7 @@ Loaded with ``dualad.scipy.stats``, whose law it is. Not for: Poisson mixtures (
 The derivation
 --------------
 t is (Z + δ)/s, with a normal Z and s² = x of the gamma distribution of shape a = ν/2 and mean 1, whose density in
-u = log x is p = C exp(−a (eᵘ − 1 − u)). So F = ∫ Φ(ts − δ) p du, and what is differentiated is
+u = log x is p = C exp(−a (eᵘ − 1 − u)). So F = ∫ Φ(ts − δ) p du, and the integrand of a derivative is
 
     K = ∂ᵏ/∂aᵏ ∫ sⁿ Φ⁽ⁱ⁾(ts − δ) p du,     ∂K/∂t = K(i + 1, n + 1),     ∂K/∂δ = −K(i + 1),
 
@@ -39,7 +39,7 @@ _RULES = {1.5: gauss_legendre(32), 3.0: gauss_legendre(44), 5.0: gauss_legendre(
 _LANES, _DEPTH, _TERMS = 128, 41.0, 16
 
 
-# ── where the integrand lives: the exponent 2α log s − as² − ½z², concave in s; for z read min(z, 0) unless `both` ────
+# ── where the integrand lives: the exponent 2α log s − as² − ½z², concave in s; for z read min(z, 0) unless `both`
 
 
 def _peak(alpha, a, t, delta, both: bool):

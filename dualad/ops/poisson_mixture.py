@@ -1,6 +1,6 @@
 """Noncentral χ² and F in their shapes: Poisson mixtures of incomplete gamma and beta functions, of any order.
 
-Loaded with ``dualad.scipy.stats``, whose laws they are; that of χ² is Marcum's Q function. Not for: what is mixed
+Loaded with ``dualad.scipy.stats``, whose laws they are; that of χ² is Marcum's Q function. Not for: the laws mixed
 (``incomplete.py``), or noncentral t (``noncentral_t.py``).
 
 The derivation

@@ -153,7 +153,7 @@ csr_product = bilinear(
 
 @functools.lru_cache(maxsize=16)
 def _places(pattern: Pattern) -> list[np.ndarray]:
-    """Return the rows and the columns of all entries, which nobody writes to: constants of what is compiled."""
+    """Return the rows and the columns of all entries, which nobody writes to: constants of compiled programs."""
     found = [np.array(a, np.int64) for a in (pattern.rows, pattern.indices)]
     for a in found:
         a.setflags(write=False)

@@ -1,6 +1,6 @@
 """Programs: what ``trace`` and ``linearize`` write down.
 
-Not for: deciding what is recorded (``staged.py``) or what is done with it (the transforms).
+Not for: recording (``staged.py``) or using programs (the transforms).
 """
 
 __all__: list[str] = []

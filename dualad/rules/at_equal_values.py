@@ -79,7 +79,7 @@ def at_equal_values(f: Callable[Args, Out]) -> Callable[Args, Out]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if looking.get() is not None:
-            return f(*args, **kwargs)  # what is outside will see to it
+            return f(*args, **kwargs)  # the block outside will see to it
         look, again = Look(), Rerun(f, args, kwargs, largest=np.inf)
         token = looking.set(look)
         try:

@@ -162,7 +162,7 @@ def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Ca
 def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size: int) -> tuple[list, list[bool]]:
     """Run a function over lanes; return its results and which of them have the batch axis.
 
-    What is the same for all lanes stays one array, as residuals such as a layer's weights should.
+    Values shared by all lanes stay one array, as residuals such as a layer's weights should.
     """
     with BatchLevel("vmap", size) as level, rename(level):
         try:

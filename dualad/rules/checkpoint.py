@@ -241,7 +241,7 @@ class _StepsWithoutResiduals(list):
 
 
 def _derivative(call: Call, moved: list[int], live: list[int], runs: list[FirstRun], n: int) -> LinearCall:
-    """Return the linear map that runs the function again; its residuals are the arguments and what was kept."""
+    """Return the linear map that runs the function again; its residuals are the arguments and the values kept."""
     policy, context = call.rules
 
     def differentiable(*values):
@@ -297,7 +297,7 @@ def _impl(*leaves, call):
     context = call.rules[1]
     if context is None:
         return tuple(call.function(*leaves))
-    # A context can be entered once at a time; its copy is as good. What is written is what is written here.
+    # A context can be entered once at a time; its copy is as good. Writes are those made here.
     context = context.copy()
     context.run(writing.set, writing.get())
     return tuple(context.run(call.function, *leaves))

@@ -215,7 +215,7 @@ def _columns(call: _Opaque, args: Sequence, i: int, method: str, lead: tuple[int
     flat = x.reshape((*lead, n))
     if method == "fd":
         steps = np.cbrt(np.finfo(x.dtype).eps) * np.maximum(1.0, np.abs(flat))
-        steps = ((flat + steps) - flat).astype(x.dtype)  # what is really added, after rounding
+        steps = ((flat + steps) - flat).astype(x.dtype)  # the true steps, after rounding
     else:
         steps = np.full_like(flat, 1e-30 if x.dtype.itemsize >= 8 else 1e-15)
         flat = flat.astype(np.result_type(x.dtype, np.complex64))

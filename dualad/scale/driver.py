@@ -32,7 +32,7 @@ __all__ = ["chunked", "class_names", "cut_into", "has_lost_a_worker", "identify_
 
 
 class Known:
-    """An executor, and what is known of it."""
+    """An executor and its traits."""
 
     def __init__(self, executor: Any, pool: Any) -> None:
         self.executor = executor

@@ -3,7 +3,7 @@
 For: ``pack``, ``Ticket`` (what goes along with every chunk and finds the job where it arrives) and the errors for what
 can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them, read-only, from one
 file in shared memory, which loky's resource tracker deletes even if this process is killed. Without loky the job goes
-along with the tasks. Not for: what is done with the job there (``worker.py``).
+along with the tasks. Not for: running the job there (``worker.py``).
 """
 
 from __future__ import annotations

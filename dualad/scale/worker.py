@@ -133,7 +133,7 @@ def _controller(with_scipy: bool) -> Any:
 
 @contextlib.contextmanager
 def _listening(filters: list, said: list) -> Iterator[None]:
-    """Use the caller's filters in this process, and keep what is shown; chunks may run side by side."""
+    """Use the caller's filters in this process, and keep the warnings; chunks may run side by side."""
     global _running, _caught, _show
     token = _heard.set(said)
     with _lock:

@@ -169,7 +169,7 @@ class Inputs:
         at_once = Warning if finish is None else (ShapeError, OutputError)
         try:
             body = stage(flat, avals, closed.name, self.where)
-        except at_once:  # what is refused, or a warning where warnings are errors
+        except at_once:  # refusals, or warnings where warnings are errors
             raise
         except Exception:  # whatever is wrong with it shows when it is called
             places = {id(t): self._place(t) for t in held}

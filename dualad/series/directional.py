@@ -34,7 +34,7 @@ __all__ = ["biharmonic", "directional", "laplacian"]
 
 # Along many directions at once the coefficients of degrees 1 to K − 1 have a lane for each direction. Those of degree
 # K are only wanted in sum, and everything of degree K is linear in what has degree K before it: so the sum over lanes
-# is taken as soon as they arise, and what is pushed on is one array.
+# is taken as soon as they arise, and a single array is pushed on.
 
 
 class Collapse:

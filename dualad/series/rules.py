@@ -413,7 +413,7 @@ def _derive_streams(call: Call) -> tuple:
                 t = t.variable
                 if k == 1 and t.last < stream.last - 1 and t.more is None:
                     stream.last = t.last + 1
-                # What is but one sum of products, and asked for once, is written where it is to stay.
+                # A single sum of products that is asked for once is written to its final place.
                 if 1 < k <= t.last + 1 and t.fleeting and len(t.coefs) == 1 and not level.lazy:
                     t = t.more(k - 1, out) if t.pick is None else t.coef(k - 1)
                 else:

@@ -65,7 +65,7 @@ class _SparseDerivative:
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the matrix, and what was asked for beside it."""
+        """Return the matrix, and the auxiliary results."""
         problem, prepared, out, stage, data = self._computed(args, kwargs)
         matrix = self._arrange(prepared, data, problem, stage)
         value, aux = out, stage.aux
@@ -96,7 +96,7 @@ class _SparseDerivative:
         Parameters
         ----------
         *args, **kwargs
-            Sample arguments. A local pattern of other arguments of the same shapes is united with what is there.
+            Sample arguments. A local pattern of other arguments of the same shapes is united with the present one.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class _SparseDerivative:
             )
 
     def _unite(self, prepared: Prepared, sparsity: Sparsity) -> Prepared:
-        """Replace what was prepared by the same for a larger pattern."""
+        """Replace the preparation by the same for a larger pattern."""
         united = prepared.sparsity | sparsity
         if united == prepared.sparsity:
             return prepared
@@ -409,7 +409,7 @@ class sparse_jacobian(_SparseDerivative):
     mode : {"auto", "forward", "reverse", "bidirectional", "direct"}
         How entries are computed: by products, by pulls, by both, or without a colouring.
     format : {"csr", "csc", "coo", "dense", "operator", "triplets"}
-        What is returned: an array of SciPy's or NumPy's, a ``LinearOperator``, or ``(rows, columns, data)``.
+        The form of results: an array of SciPy's or NumPy's, a ``LinearOperator``, or ``(rows, columns, data)``.
     scope : {"auto", "global", "local"}
         As for :func:`dualad.jacobian_sparsity`.
     check : {"auto", "raise", "never"}

@@ -5,7 +5,7 @@ of x apart, does the same to all, and adds up:
 
     J = S B G + C
 
-S, G and C are matrices of constants. B is the Jacobian of what is between, in the *internal variables* G x (Griewank,
+S, G and C are matrices of constants. B is the Jacobian in between, in the *internal variables* G x (Griewank,
 Toint, *On the unconstrained optimization of partially separable functions*, 1982). It takes as many products as one of
 the small functions has variables, however many of them share an entry of x. The entries of J are sums of those of B
 with constant weights.
@@ -54,7 +54,7 @@ class Internal:
         if not parts.ends or any([v.aval.dtype != np.float64 for v in (*program.inputs, *made)]):
             raise NoValues
         if any([stays(s.op, s.params) for s in program.steps]):
-            raise NoValues  # what is done would be done once for each product
+            raise NoValues  # every product would repeat it
         ends, sizes = [v.aval.size for v in parts.ends], [v.aval.size for v in parts.cut]
         out, inner = sum(ends), sum(sizes)
         S, G = _matrix(parts.tail, limit), _matrix(parts.head, limit)
@@ -68,7 +68,7 @@ class Internal:
             raise NoValues  # nothing changes
         fixed = (S[:, out:] @ G[inner:]).tocoo()
         at, known = _found(fixed.row.astype(np.int64) * G.shape[1] + fixed.col, wanted)
-        #: what is the same at every point
+        #: the same at every point
         self._constant = _frozen(np.bincount(at, fixed.data[known], len(wanted)) if len(at) else None)
         self._size = len(wanted)
         starts = np.cumsum([0, *ends * len(self._seeds)])
@@ -166,7 +166,7 @@ def _layers(T: Any, zero: int) -> list[tuple]:
 
 
 def _frozen(x: Any) -> Any:
-    """Return an array that nobody can write to, so that it is a constant of what is compiled."""
+    """Return an array that nobody can write to, so that it is a constant of compiled programs."""
     if x is not None:
         x.setflags(write=False)
     return x

@@ -159,7 +159,7 @@ class Prepared:
         return found if type(kept) is slice else found[kept]
 
     def _in_internal_variables(self, stage: Linearization, kept: Any) -> Any:
-        """Return the entries by fewer products with what is between, if that is how to find them; else None."""
+        """Return the entries by fewer products with internal Jacobians, if that is how to find them; else None."""
         is_ours = self.deferred and self.sparsity.scope == "global" and self.coloring.substitution is None
         if compiling.get() is None or not is_ours:
             return None
@@ -194,7 +194,7 @@ class Prepared:
     def _goes_direct(self) -> bool:
         """Whether to accumulate directly: a plan is not made for a single call, unless products are many.
 
-        What is compiled is not called once, and is to be the same program whenever it is written down.
+        Compiled functions are called again, and must be the same program at each trace.
         """
         if self.method != "direct":
             return False

@@ -24,7 +24,7 @@ class Sparsity:
     Parameters
     ----------
     pattern : sparse array or bool array, shape (m, n)
-        What is stored, or not zero, is in the pattern.
+        Stored entries, or nonzero ones, are in the pattern.
     scope : {"global", "local", "given"}
         Whether it holds for all arguments of these shapes, at one point only, or was given by hand.
     reason : str

@@ -150,7 +150,7 @@ def about_sparse(error: BaseException) -> ConversionError | None:
     return _sparse(what, last_counterpart(error))
 
 
-#: functions of scipy.sparse that ask an operand for an array, and leave what is none to the operand's own operator
+#: functions of scipy.sparse that ask an operand for an array, and leave others to the operand's own operator
 _ASKING = frozenset({"_divide", "_matmul_dispatch", "_multiply_2d_with_broadcasting", "multiply"})
 _NO_ARRAY = np.array(None)
 _NO_ARRAY.setflags(write=False)

@@ -133,7 +133,7 @@ def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int:
 
 
 def output_leaves(out: Any, where: str, passed: Sequence = (), statics: bool = False) -> tuple[list, optree.PyTreeSpec]:
-    """Flatten what the function returned, packing object arrays and refusing what is no number.
+    """Flatten what the function returned, packing object arrays and refusing anything but numbers.
 
     Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
     With ``statics`` so may any other that is none of a traced value.

@@ -120,7 +120,7 @@ def polydiv(u: Array, v: Array) -> tuple:
         d = u[k] / v[0]
         quotient.append(d)
         u = u - np.concatenate([np.zeros(k, v.dtype), d * v, np.zeros(steps - 1 - k, v.dtype)])
-    # What is left of the leading coefficients is zero but for rounding.
+    # The rest of the leading coefficients is zero but for rounding.
     rest = u[steps:] if u.shape[0] > steps else u[-1:]
     return np.stack(quotient), rest
 

@@ -144,7 +144,7 @@ def _errors_wanted() -> bool:
 class LazyLevel(Level):
     """A level at which calls are noted; ``policy(name, params)`` says whether the results of an operator are kept.
 
-    A run that repeats an earlier one has what is known of that, ``first``, and what it kept, ``values``: the results of
+    A run that repeats an earlier one has that one's record, ``first``, and its ``values``: the results of
     the operators in ``first.names``. Calls that the policy names then take these and compute nothing.
 
     What may fail is carried out at once, where it stands: the function may catch the error. The second run needs to do
@@ -172,7 +172,7 @@ class LazyLevel(Level):
         return Lazy(_Ref(node, 0), self)
 
     def note(self, op, args: list, params: dict) -> _Node:
-        """Note a call, or answer it from what was kept."""
+        """Note a call, or answer it from the values kept."""
         given = [a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args]
         if self._running:
             self._compare(op.name, args, params)
@@ -204,7 +204,7 @@ class LazyLevel(Level):
             self.first.raised = self.first.raised or failed
 
     def constant(self, op: Primitive, value: np.ndarray) -> np.ndarray:
-        """Return an array that a traced value met, kept as it is; what is met again has to be the same."""
+        """Return an array that a traced value met, kept as it is; it has to be the same when it is met again."""
         key = op.name, id(value)
         if self._running and not ((met := self._met.get(key)) is not None and met() is value):
             self._met[key] = weakref.ref(value)  # looked at once in a run: it is between runs that it must not change
@@ -268,7 +268,7 @@ class LazyLevel(Level):
         )
 
     def end_of_function(self) -> None:
-        """Say that the function has returned: what is computed from now on is its pullback, and not kept."""
+        """Say that the function has returned: later computations are its pullback's, and not kept."""
         self.policy, self._running, self._at_once = None, False, False
         if self._replay is not None and (left := next(self._replay, None)) is not None:
             raise self._not_repeated(f"nothing where its first run computed `{left[0]}` {aval_of(left[1])!r}")

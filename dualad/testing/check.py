@@ -198,7 +198,7 @@ def assert_matches_jax(
         rtol=rtol,
         atol=atol,
         seed=seed,
-        # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
+        # A batch is compared with dualad's own loop as well: JAX compiles only the transforms asked for.
         oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
         skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
         source=jax_f,

@@ -276,10 +276,10 @@ class Engine(RealFunction):
         self.in_dtypes = {i: np.asarray(self.leaves[i]).dtype for i in self.ins.positions}
         self.single = any(map(is_single, [*self.in_dtypes.values(), *self.dtypes]))
         self.pull_back: Callable | None = None
-        # What is known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
+        # Known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
         self.out_dtypes: dict[int, np.dtype] = {}
         self.output_shapes: list[tuple[int, ...]] = []
-        self.absent: list[Any] = []  # a cotangent of nothing: None, and what is no array as it is
+        self.absent: list[Any] = []  # a cotangent of nothing: None, and leaves that are no arrays as they are
         self.pushed_value = self.flat_value
 
     # -- coordinates ----------------------------------------------------------------------------------------------

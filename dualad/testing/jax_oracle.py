@@ -178,7 +178,7 @@ _table_of: dict[tuple, Table] = {}
 
 
 def _table() -> Table:
-    """Return the names of NumPy, of what is loaded of SciPy, and of dualad, with JAX's counterparts."""
+    """Return the names of NumPy, of the loaded parts of SciPy, and of dualad, with JAX's counterparts."""
     jax, dualad = importlib.import_module("jax"), sys.modules["dualad"]
     loaded = tuple([n for n in list(sys.modules) if top(n) == "scipy" and "._" not in n])
     if loaded not in _table_of:

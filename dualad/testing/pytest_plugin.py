@@ -79,7 +79,7 @@ def check_points(
     oracle: str | Sequence[str] = DEFAULT_ORACLES,
     **options: Any,
 ) -> str:
-    """Check a function at points; return what is wrong, in words, or nothing.
+    """Check a function at points; return the failure in words, or nothing.
 
     ``oracle`` and the options (``order``, ``modes``, ``batched``, ``skip``, ``name``, …) are those of `check`.
     """

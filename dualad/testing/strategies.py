@@ -158,7 +158,7 @@ def trees(leaf: Strategy, max_leaves: int = 5) -> Strategy[Any]:
 
 
 def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
-    """Draw tangents of a tree: its structure, shapes and dtypes, with None for integers and for what is no array.
+    """Draw tangents of a tree: its structure, shapes and dtypes, with None for integers and for other leaves.
 
     The entries have the standard deviation ``scale``.
 

@@ -1,7 +1,7 @@
 """The walk back through a linear program: how reverse mode runs.
 
 For: ``backward``, one transposed pass, and ``pull_back``, which repeats it with strong zeros where 0·∞ came out NaN.
-Not for: what is transposed (``vjp_via_transpose.py``) or any operator's transpose (``ops/``).
+Not for: the linear program (``vjp_via_transpose.py``) or any operator's transpose (``ops/``).
 """
 
 from __future__ import annotations

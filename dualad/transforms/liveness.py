@@ -79,7 +79,7 @@ class Liveness:
                 self._add(v, live)
 
     def rule(self, op, args: Sequence, outs: Sequence[Variable]) -> Callable:
-        """Return the transpose to use for an equation; calling it notes what is known of the arguments' cotangents."""
+        """Return the transpose to use for an equation; calling it notes the liveness of the arguments' cotangents."""
         return functools.partial(self._pull, op, args, outs)
 
     def read(self, v: Variable, template: tuple, out: Variable) -> None:

@@ -166,7 +166,7 @@ def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[
 
 
 def _gradient_axes(f: Callable, axes: list[int], treedef: optree.PyTreeSpec, selected: tuple, where: str) -> list[int]:
-    """Return the axis of each leaf of the gradient: what is chosen of the arguments is chosen of their axes."""
+    """Return the axis of each leaf of the gradient: axes are chosen as the arguments are."""
     tree: Any = optree.tree_unflatten(treedef, axes)
     argnums, argnames = selected
     selection = select(f, tree[0], tree[1], argnums, argnames, where)

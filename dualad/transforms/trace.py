@@ -1,6 +1,6 @@
 """Tracing: a function written down as a program, without running it on data.
 
-For: ``trace`` and what is made of it (``make_program``, ``eval_shape``). Not for: the tangent of a function
+For: ``trace`` and the transforms made of it (``make_program``, ``eval_shape``). Not for: the tangent of a function
 (``linearize.py``); that program is linear, this one need not be.
 """
 

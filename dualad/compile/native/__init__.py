@@ -1,5 +1,5 @@
 """Machine code for compiled functions, through llvmlite, where it is installed.
 
-For: groups of equations that are known here as one function of machine code. Not for: what is not known here; that
-stays Python and NumPy source (``../numpy_source.py``), which is also the reference.
+For: groups of equations that are known here as one function of machine code. Not for: other operators. They
+stay Python and NumPy source (``../numpy_source.py``), which is also the reference.
 """

@@ -1,4 +1,4 @@
-"""Constants that are one number but for a few diagonals: bases of Jacobians and Hessians, and what is made of them.
+"""Constants that are one number but for a few diagonals: bases of Jacobians and Hessians, and arrays made of them.
 
 What a program makes of such a constant is, off these diagonals, what it makes of that one number: ``Bands`` says which
 numbers there are, ``met_at`` which entries of a result meet which diagonals. Zeros are not skipped: what they become,

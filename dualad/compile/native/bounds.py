@@ -1,6 +1,6 @@
 """Whether each access to memory of generated code is in bounds: proven from its text, or the text is refused.
 
-For: the functions that groups of equations become. What is read is the text that LLVM gets, and what the caller says
+For: the functions that groups of equations become. It reads the text that LLVM gets, and the caller's facts
 of the memory that it hands over; nothing of what wrote the text. Whole numbers are followed as sums of unknowns
 (``ranges.py``): counters by the conditions of their loops, computed positions by the comparisons that they have passed,
 arguments by all calls. Each access of each object is then in it for the least and for the greatest offset. Not for:
@@ -24,7 +24,7 @@ __all__ = ["Entry", "OutOfBounds", "check"]
 
 #: memory functions: what each takes that is an address, with the number of the argument that says how many bytes
 _BLOCKS = {"llvm.memset.p0.i64": ((0,), 2), "llvm.memcpy.p0.p0.i64": ((0, 1), 2), "llvm.memmove.p0.p0.i64": ((0, 1), 2)}
-#: functions of CPython that take an address and leave what is there alone
+#: functions of CPython that take an address and only read there
 _HARMLESS = frozenset({"PyMem_RawFree", "PyEval_RestoreThread"})
 
 _ADDRESS = re.compile(r"getelementptr (?:inbounds )?(.+), ptr (\S+), i64 (\S+)$")
@@ -66,7 +66,7 @@ class _Memory:
         self.held = size if isinstance(size, Held) else None
         self.size: int = size.size if isinstance(size, Held) else size
         self.slots, self.numbers = slots, numbers
-        #: what was asked for it, and may have said that there is none
+        #: the bounds asked for, also where there were none
         self.name = name
 
 
@@ -356,7 +356,7 @@ class _Analysis(Words):
         return slots
 
     def _from_here(self, place: _Place, block: str) -> _Place:
-        """Return an address that moves as one of memory of its own: what is behind it wherever it is."""
+        """Return a moving address as one of memory of its own: the extent behind it wherever it is."""
         if not place.offset.terms:
             return place
         given = self.holding(block)

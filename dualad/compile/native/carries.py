@@ -107,7 +107,7 @@ class Changed(Values):
         return found
 
     def write(self, turn: str) -> None:
-        """Write the changes to memory; nothing of what was there is read after this."""
+        """Write the changes to memory; nothing of the old contents is read after this."""
         code, b, done = self.code, Lanes(self.code, self.aval.dtype, 1), []
         for spots in self.spots():
             done += [(p, self.entry(spots, k)) for k, p in enumerate(spots.offsets)]
@@ -128,7 +128,7 @@ def read_changed(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
 
 
 def change(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
-    """Return a carry in memory, or what is added to one, after one change more."""
+    """Return a carry in memory, or the sum added to one, after one change more."""
     op, atoms, params, (v,) = step
     code, pointer = lowering.code, next((a.pointer for a in args if isinstance(a, Changed) and a.pointer), "")
     if op.name == "add":
@@ -200,7 +200,7 @@ def _chain(v: Any, start: Variable, maker: dict, nodes: set, keys: set) -> bool:
 
 
 def _only(kept: bool) -> bool:
-    # What is put in the place of a sum might be -0.0, of which the next sum makes 0.0: also where nothing is added.
+    # A value put in the place of a sum might be -0.0, of which the next sum makes 0.0: also where nothing is added.
     if not kept:
         raise Refused("entries in the place of a sum")
     return True

@@ -60,9 +60,9 @@ class Code:
         #: values that are zeros, of either sign
         self.zeros: set[str] = set()
         self._count = 0
-        #: what is put in front of all else: memory on the stack, which a loop would take at each turn
+        #: in front of all else: memory on the stack, which a loop would take at each turn
         self.tables: list[str] = []
-        #: name -> declaration, of what is called or referred to
+        #: name -> declaration, of functions and globals that the code refers to
         self.declared: dict[str, str] = {}
         #: the block that is being written
         self.block = "start"
@@ -124,7 +124,7 @@ class Code:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Write what is done if something holds."""
+        """Write a branch that runs if a condition holds."""
         yes, go = self.label(), self.label()
         self.branch(condition, yes, go)
         self.begin(yes)
@@ -170,7 +170,7 @@ class Code:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget at the end what was written inside: it is not in force behind a loop or a branch."""
+        """Forget at the end values written inside: they are not in force behind a loop or a branch."""
         before = dict(self.known)
         try:
             yield
@@ -211,7 +211,7 @@ class Code:
 
 @dataclass(slots=True)
 class Turn:
-    """A turn of a loop: its counter, what is carried into it (behind the loop: what comes out), and on to the next."""
+    """An iteration of a loop: its counter, its carry (behind the loop: the last one), and on to the next."""
 
     counter: str
     carried: list[str]

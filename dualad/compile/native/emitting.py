@@ -2,7 +2,7 @@
 
 For: ``apart.py``, which runs this file; it imports llvmlite alone. A request is the lengths of the processor's name, of
 its features and of the text, the level, and these; an answer whether it worked, the length of what follows, and the
-names that the code refers to with the code, or what was wrong. Not for: when it is asked (``apart.py``).
+names that the code refers to with the code, or the error. Not for: when it is asked (``apart.py``).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Equations:
     def link(self, made: Engine, calls: Sequence[Call], held: Sequence[Variable], level: int) -> None:
         """Compile functions ``(arrays, from, to)``, and run them over rows that threads share.
 
-        The arrays are what is read, what is ``held`` in memory (results among it), and a number: if that is not zero
+        The arrays are operands, those ``held`` in memory (results among it), and a number: if that is not zero
         in the end, NumPy is asked.
         """
         avals = [aval_of_atom(a) for a in self.reads]

@@ -17,7 +17,7 @@ from .values import places
 
 __all__ = ["MOST", "factors_of", "products_of"]
 
-#: products in what is written out
+#: products in unrolled code
 MOST = 4096
 _LETTERS = string.ascii_letters
 
@@ -51,7 +51,7 @@ def products_of(name: str, avals: Sequence[Aval], params: dict) -> int:
 
 
 def factors_of(name: str, avals: Sequence[Aval], params: dict) -> list[np.ndarray]:
-    """Return the places of what is multiplied, in each array: a row for each entry of the result."""
+    """Return the places of the factors in each array: a row for each entry of the result."""
     if name == "matmul":
         a, c = [places(x) for x in avals]
         a, c = a if a.ndim > 1 else a[None], c if c.ndim > 1 else c[:, None]

@@ -16,7 +16,7 @@ _HEAD = re.compile(r"define (?:internal )?\S+ @(\w+)\((.*)\)")
 _GLOBAL = re.compile(r"(@[\w.]+) = (?:private |internal )?constant (\[\d+ x \w+\]) \[(.*?)\](?:, align \d+)?$")
 _CALL = re.compile(r"call (.*?)@([\w.]+)\((.*)\)$")
 _SIZES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "ptr": 8}
-#: what is added to this is the address of a part of it, which ends where the next one begins
+#: base of the addresses of parts, each of which ends where the next one begins
 _SCRATCH = "%scratch"
 
 
@@ -103,7 +103,7 @@ class Function:
                 called = _CALL.match(text)
                 if called is None:
                     raise ValueError(f"{text!r} is not read")
-                # What is given no address has no memory to look at.
+                # Without an address there is no memory to look at.
                 given = _arguments(called[3]) if "ptr " in called[3] else []
                 self.calls.append((called[2], given, block, at))
             elif op == "br" and text.startswith("br label"):

@@ -44,7 +44,7 @@ _IN_DICTS = (places.ENTRY, places.ITEMS, places.LENGTH)
 
 
 class HasFront:
-    """The base of what is called through a front, which C finds in this slot."""
+    """The base of callables with a front, which C finds in this slot."""
 
     __slots__ = ("_front",)
 

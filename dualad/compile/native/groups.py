@@ -27,11 +27,11 @@ from .values import is_uniform
 
 __all__ = ["Group", "find_groups", "is_known", "moves_mostly"]
 
-#: instructions of one group, about; what is longer is cut
+#: instructions of one group, about; longer ones are cut
 _LONGEST = 1_000_000
 #: a function that does more than so many instructions lets other threads of Python run meanwhile
 _PATIENT = 20_000
-#: a call of NumPy costs as much as so many arguments, and what is saved has to be worth as much as this
+#: a call of NumPy costs as much as so many arguments, and the saving has to be worth as much as this
 _CALL, _WORTH = 8, 12
 #: the instructions of a call of loop nests
 _NEST = 50

@@ -1,6 +1,6 @@
 """Q and R of small matrices by reflections, as LAPACK has them: the same vectors, and so the same signs.
 
-Column j of what is left, (α, x), is reflected to (β, 0) by H = 1 − τ v vᵀ with β = −sign(α) ‖(α, x)‖,
+Column j of the rest, (α, x), is reflected to (β, 0) by H = 1 − τ v vᵀ with β = −sign(α) ‖(α, x)‖,
 v = (1, x / (α − β)) and τ = (β − α) / β; where x is zero, nothing is. So a sign depends on that of α, and on whether x
 is zero. Where rounding may have decided that, which it has not where no reflection has touched the entries, NumPy is
 asked. Not for: larger matrices, or stacks, which are calls of NumPy.

@@ -52,7 +52,7 @@ _ADDED = 256
 
 
 def check_index(step: Step, small: int) -> None:
-    """Raise ``Refused`` for an equation with an index that is not known here; what is read may be of any length."""
+    """Raise ``Refused`` for an equation with an index that is not known here; the array read may be of any length."""
     op, args, params, (out,) = step
     places = places_of(op.name, args, params)
     if any([aval_of_atom(a).size > small for a in args[INDEXED[op.name] :]]):
@@ -288,7 +288,7 @@ def _in_memory_written(lowering: Any, value: Values, given: Values, spots: Seque
     b, one = Lanes(code, value.aval.dtype, 1), Lanes(code, given.aval.dtype, 1)
     for k, spot in enumerate(spots):
         x, place = convert(one, take(code, given, np.array([k]), 1), b.dtype), at(code, pointer, b.dtype, spot)
-        if added:  # what is there changes, so each is read for itself
+        if added:  # entries change meanwhile, so each is read for itself
             x = b.add(code.new(f"load {b.type}, ptr {place}, align {b.dtype.itemsize}"), x)
         store_lanes(b, x, place)
     return Values(value.aval, pointer=pointer)

@@ -83,7 +83,7 @@ class Kernel:
         self.whole = True
         #: how many rows threads share, and how many of them are a block
         self.rows = self.step = 1
-        #: what is in memory until it is whole
+        #: in memory until it is whole
         self.partial: list[Variable] = []
 
     def write(self, name: str) -> tuple[str, list[str]]:
@@ -117,7 +117,7 @@ class Kernel:
         return [((0, 1, 0), *at) for at in itertools.product(*[range(n) for n in v.aval.shape[1:]])]
 
     def is_home(self, v: Variable, index: Index) -> bool:
-        """Whether an entry of what is written here is known in the innermost loop."""
+        """Whether an entry of the array written here is known in the innermost loop."""
         return bool(index) and index[0] == (0, 1, 0) if self.lanes else index == self.homes(v)[0]
 
     def below(self, shape: tuple[int, ...], index: Index) -> Index:
@@ -387,7 +387,7 @@ class Writer:
     def address(
         self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index, kind: str = ""
     ) -> tuple[str, int]:
-        """Return an address, and how far it moves from lane to lane; ``kind`` is another type of what is there."""
+        """Return an address, and how far it moves from lane to lane; ``kind`` is another type of the entries there."""
         code, offset, move = self.code, 0, 0
         moving: list[tuple[int, str]] = []
         for i, x in enumerate(index):

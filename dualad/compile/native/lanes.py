@@ -3,7 +3,7 @@
 For: the one fault of LLVM 22 that programs meet here (``docs/explanation/what-llvm-is-trusted-with.md``). A permutation
 of eight lanes of which only the first two are asked for, from the first two of a vector, becomes an instruction for
 two lanes, and that one has its index in another bit: it takes lane 0 where lane 1 is meant.
-Not for: processors without AVX-512, nor what is done about it (``engine.py``).
+Not for: processors without AVX-512, nor the rewriting itself (``engine.py``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loops and branches as loops and branches of machine code: ``scan``, ``while_loop`` and ``switch``.
 
-What is carried is in registers, rows are read from and written to memory. Not for: equations (``lowering.py``).
+The carry is in registers, rows are read from and written to memory. Not for: equations (``lowering.py``).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]
     return 20 + sum([weigh(with_nests(p, changes).steps) for p in bodies(op.name, params)])
 
 
-# ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── writes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _parts(lowering: Any, values: Sequence[Values], avals: Sequence[Aval]) -> list[tuple[str, str]]:
@@ -179,7 +179,7 @@ class _Wide:
         return {results[i]: self._at(i, turn, True) for i in self.avals if type(results[i]) is Variable}
 
     def keep(self, turn: str, results: Sequence[Values]) -> None:
-        """Write what is carried into the next turn, where that has not been done."""
+        """Write the carry of the next iteration, where that has not been done."""
         for i in self.avals:
             copy_to(self.lowering, results[i], self._at(i, turn, True))
 

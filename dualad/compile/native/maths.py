@@ -153,7 +153,7 @@ def log1p(b: Lanes, x: str) -> str:
 
 
 def _reduce_quarter_turns(b: Lanes, x: str) -> tuple[str, str, str]:
-    """Return the number of quarter turns in x, and sine and cosine of what is left."""
+    """Return the number of quarter turns in x, and sine and cosine of the rest."""
     q = b.call("rint", b.mul(x, 0.6366197723675814))
     r = b.fma(q, -1.5707963267948966, x)
     r = b.fma(q, -6.123233995736766e-17, r)
@@ -226,7 +226,7 @@ def psi(b: Lanes, x: str) -> str:
     rest = b.fma(r, 0.5, b.mul(z, _polynomial(b, _DIGAMMA_TAIL, z)))
     pairs = [b.div(b.add(b.add(w, w), 7.0), b.mul(b.add(w, float(k)), b.add(w, 7.0 - k))) for k in range(4)]
     steps = b.add(b.add(pairs[3], pairs[2]), b.add(pairs[1], pairs[0]))
-    far = b.sub(log(b, y), b.select(small, b.add(rest, steps), rest))  # what is small is added up first
+    far = b.sub(log(b, y), b.select(small, b.add(rest, steps), rest))  # small terms are added up first
     out = b.select(b.compare("olt", w, 4.0), near, far)
     turn = b.mul(b.sub(x, b.call("rint", x)), math.pi)
     mirrored = b.sub(out, b.div(b.mul(cos(b, turn), math.pi), sin(b, turn)))

@@ -1,7 +1,7 @@
 """Large constants kept in fewer bytes, to the bit: numbers as small multiples of one, known positions as int32.
 
 What a loop over large arrays costs is mostly memory, and seeds of sparse derivatives are ones and zeros. The copies are
-nobody else's, so what is known of positions when the code is written holds whenever it runs, and they need no check.
+nobody else's, so facts about positions when the code is written hold whenever it runs, and they need no check.
 Not for: constants that are one number (``values.py``), or one but for some diagonals (``bands.py``).
 """
 

@@ -79,7 +79,7 @@ class _Part:
         self.lines += len(fresh) - sum([" = shufflevector " in line for line in fresh])
 
     def finish(self, name: str, later: set[Variable]) -> str:
-        """Leave in memory what is a result or read by others; return the function."""
+        """Store the values that are results or read by others; return the function."""
         for v in self.made:
             value = self.env[v]
             if v in self.targets:

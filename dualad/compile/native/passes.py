@@ -1,7 +1,7 @@
 """Groups of equations on large arrays that become loops of machine code, and how the loops are run.
 
-A result of the group is written by a loop nest; so is what is read at other places than it is computed at, if that is
-more than once. Rows of the first axis are shared out among threads. Not for: the loops themselves (``kernels.py``).
+A result of the group is written by a loop nest; so is an intermediate that is read more than once and at
+other places than it is made at. Threads share the rows of the first axis. Not for: the loops (``kernels.py``).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Shared(NamedTuple):
     """The common traits of arrays that one loop nest writes; those that differ in any have loops of their own."""
 
     kind: str
-    #: of the domain, and of what is read beside it
+    #: of the domain, and of other operands
     shapes: tuple[tuple[int, ...], ...]
     #: along which something is added up, those of one entry left out
     axes: tuple[int, ...] = ()
@@ -166,7 +166,7 @@ class Pass(Equations):
             if isinstance(found, np.ndarray):
                 self.ranges[key] = Held(found.nbytes, int(found.min()), int(found.max()))
 
-    # ── what is in memory, and in which order it is written ──────────────────────────────────────────────────────
+    # ── arrays in memory, and the order of writes ────────────────────────────────────────────────────────────────
 
     def _in_memory(self) -> list[Variable]:
         """The arrays in memory: results, and those that are read at other places more than once."""
@@ -276,7 +276,7 @@ class Pass(Equations):
         return {v for v in self.maker if work[v] < _DEAR and 8 * size[v] <= v.aval.size}
 
     def _can_be_added_up(self, step: Step, held: set) -> bool:
-        """Whether what is added up can be computed there."""
+        """Whether the summands can be computed there."""
         x, axis = step.args[0], step.params["axis"]
         if x not in self.maker or x in held:
             return True
@@ -423,7 +423,7 @@ def find_loops(
 ) -> Sequence[Step]:
     """Return a program's equations, with those on large arrays that are known here as equations of a ``kind`` each.
 
-    ``stays(step)`` is true of those that do not need to be among them; none that reads or makes what is ``apart`` is.
+    ``stays(step)`` is true of those that do not need to be among them; none that reads or makes an array ``apart`` is.
     """
     made = engine()
     if made is None:
@@ -491,7 +491,7 @@ def _join(
 ) -> list[Step]:
     """Return equations as one, if that is worth it and can be done."""
     first, rest, late = list[Step](), list[Step](), set[Variable]()
-    for s in steps:  # what is computed of the others can't go before them
+    for s in steps:  # results of the others can't go before them
         if s.outs in small and late.isdisjoint(_variables(s.args)):
             first.append(s)
         else:

@@ -126,7 +126,7 @@ def normalize_positions(
 ) -> list[str]:
     """Return positions as counted from the front, once it is known that each is inside.
 
-    Each position is integers and the length of its axis; ``leave(bad)`` writes what is done if that is true.
+    Each position is integers and the length of its axis; ``leave(bad)`` writes the exit taken if that is true.
     """
     found, bad = [], []
     for b, x, n in positions:

@@ -91,7 +91,7 @@ def as_sum(step: Step, least: int, is_known: Callable[[Step], bool]) -> list[Ste
 
 #: products of numbers in one product of matrices: fewer are written out (``lowering.py``), more are BLAS's
 _FEWEST, _MOST = 4097, 1 << 22
-#: rows, and vectors of columns, of what is computed together
+#: rows, and vectors of columns, of results computed together
 _ROWS, _VECTORS = 4, 2
 #: entries of the shorter sequence of a convolution
 _TAPS = 1024

@@ -1,7 +1,7 @@
 """Ranges of integers: sums of unknowns, facts about them, and the least that a sum comes to.
 
 A fact is a sum that is not negative. The least value of a sum is found by adding up facts so that all unknowns cancel,
-or, where an unknown is one of several sums, case by case. What is found holds for whole numbers of any size; where
+or, where an unknown is one of several sums, case by case. Results hold for whole numbers of any size; where
 machine words come in, ``bounds.py`` sees to it that they do not wrap around. Not for: what facts there are.
 """
 
@@ -82,7 +82,7 @@ class Given:
 
 
 class Facts:
-    """Unknowns with what is known about each wherever it is used."""
+    """Unknowns with facts about each that hold wherever it is used."""
 
     def __init__(self) -> None:
         #: of unknowns: the place in the text at which they become known, and how many do there

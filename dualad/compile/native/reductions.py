@@ -2,7 +2,7 @@
 
 Along the last axis a sum has NumPy's order: halves down to 128 entries, and of those eight sums side by side. So the
 order depends on lengths alone: neither on threads nor on blocks. Along another axis, and in running sums, one entry is
-added after the other. A single long row is cut where its halves are, for threads. Not for: what is added
+added after the other. A single long row is cut where its halves are, for threads. Not for: the summands
 (``kernels.py``), short sums (there too), or which equations come here (``passes.py``).
 """
 
@@ -210,7 +210,7 @@ class _Loops:
         return step if floats and step.op.name in ("multiply", "scale") else None
 
     def _is_long_winded(self) -> bool:
-        """Whether what is added up takes many instructions."""
+        """Whether a summand takes many instructions."""
         pending, count = [s.args[0] for s in self.kernel.steps], 0
         while pending and count < 12:
             v = pending.pop()

@@ -1,6 +1,6 @@
 """Loops that go through the same rows one after the other, as one loop: rows are read again while they are near.
 
-A product with a vector, what is computed of it, and the product with the transpose pass through a matrix once, a piece
+A product with a vector, operations on it, and the product with the transpose pass through a matrix once, a piece
 of its rows at a time. Each entry is computed by the same operations as in loops apart. Not for: which loops there are,
 and what they compute (``kernels.py``, ``reductions.py``).
 """
@@ -19,7 +19,7 @@ __all__ = ["join_loops"]
 
 
 def join_loops(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], list[Call]]:
-    """Return functions that run several loops piece by piece, as text, and what is called in which order.
+    """Return functions that run several loops piece by piece, as text, and the order of their calls.
 
     ``kernels`` are the loops and their functions, each after those whose results it reads.
     """

@@ -1,6 +1,6 @@
-"""Large arrays that are made row by row: orders of their entries, and what is done in an order.
+"""Large arrays that are made row by row: orders of their entries, and operators on sorted rows.
 
-Threads share the rows. Not for: what is done with a row (``sorting.py``).
+Threads share the rows. Not for: the work on a row (``sorting.py``).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _WRITTEN = 4
 
 
 class Matrix:
-    """Rows of matrices side by side in memory, in vectors of eight lanes; what is behind their ends is never read."""
+    """Rows of matrices side by side in memory, in vectors of eight lanes; memory behind their ends is never read."""
 
     def __init__(self, lowering: Any, parts: Sequence[Values]) -> None:
         self.code, self.lowering, self.n = lowering.code, lowering, parts[0].aval.shape[0]

@@ -65,7 +65,7 @@ def sorted_rows(lowering: Any, name: str, args: Sequence[Values], params: dict, 
 
 
 class Row:
-    """Writes what is done with one row of ``n`` entries.
+    """Writes the work on one row of ``n`` entries.
 
     ``room(count)`` is memory for so many whole numbers, ``leave(bad)`` leaves the function where that is true.
     """
@@ -137,11 +137,11 @@ class Row:
                 counted = [code.value(f"sext {b.mask} {x} to {b.type}") for x in before]
                 turn.next = [b.sub(x, y) for x, y in zip(turn.carried, counted, strict=False)]
             self.store(b, turn.carried[0], ranks, first)
-            if self.asks:  # of entries, not of what is behind them
+            if self.asks:  # of entries, not of the padding behind them
                 tied = b.both(b.compare("ne", turn.carried[1], 0), b.compare("slt", own, self.n))
                 self.leave(b.any(tied))
 
-    # ── what is done in an order ─────────────────────────────────────────────────────────────────────────────────
+    # ── operators on sorted rows ─────────────────────────────────────────────────────────────────────────────────
 
     def permute(self, x: str, order: str, out: str) -> None:
         """Write the entries at the places that an order says, all of which have to be places."""
@@ -168,5 +168,5 @@ class Row:
             turn.next = [mean]
 
 
-#: by operator, what is done with a row other than to sort it
+#: by operator, the work on a row other than to sort it
 _READ: dict[str, Callable] = {"permute": Row.permute, "average_groups": Row.average}

@@ -122,7 +122,7 @@ class Store:
             return
 
     def shorten(self) -> None:
-        """Remove what was not used for longest, until a quarter of the bound is free."""
+        """Remove the least recently used entries, until a quarter of the bound is free."""
         where = self.directory()
         if where is None:
             return
@@ -171,7 +171,7 @@ def _read_private(path: Path) -> bytes | None:
         number = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         return None
-    with os.fdopen(number, "rb") as file:  # what is looked at is what is read
+    with os.fdopen(number, "rb") as file:  # the file that was checked is the one that is read
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode) or not _is_own(about) or about.st_size > 2 * _LARGEST:
             return None

@@ -1,7 +1,7 @@
-"""The entry of a group of machine code: a Python function that runs it, or goes to Python with what is not as declared.
+"""The entry of a group of machine code: a Python function that runs it, or calls Python for arguments of other types.
 
 Arguments and results are described once, for the ``Stub`` of ``entry.c``. Arguments that are not exactly as declared go
-to a Python function instead. Not for: what is computed.
+to a Python function instead. Not for: the machine code.
 """
 
 from __future__ import annotations

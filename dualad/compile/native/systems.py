@@ -102,7 +102,7 @@ class _System(Matrix):
             pivot = self[i, i]
             if not sure:
                 self.ask(self.b.compare("oeq", pivot, 0.0))
-            for k in self.rows(self.next(i)):  # whose rows are reduced: what is left of A in them is zero
+            for k in self.rows(self.next(i)):  # whose rows are reduced: the rest of A in them is zero
                 self.subtract(self[i, k], k, i, first)
             self.divide(i, pivot, first)
 

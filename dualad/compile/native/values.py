@@ -1,7 +1,7 @@
 """Small arrays in registers: an array of fewer than eight entries is so many values, a larger one vectors of eight.
 
 ``gather`` makes an array of entries of others, wherever they are: every operator that only moves entries is one.
-Entries behind the end of the last vector repeat its last one. Not for: what is computed with them.
+Entries behind the end of the last vector repeat its last one. Not for: operations on them.
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ def store(code: Code, value: Values, pointer: str) -> None:
 def part_of(code: Code, value: Values, i: int) -> str:
     """Return the name of one part of an array."""
     if value.constant is None and value.parts is None:
-        # Not kept: what is loaded inside a loop is not there behind it.
+        # Not kept: loads inside a loop are not in force behind it.
         return load(code, value.aval, value.pointer, i)
     return parts_of(code, value)[i]
 
 
 def parts_of(code: Code, value: Values) -> Sequence[str]:
-    """Return the names of an array's parts, loading or writing down what is not there yet."""
+    """Return the names of an array's parts, loading or writing down missing ones."""
     if value.parts is not None:
         return value.parts
     if value.constant is None:

@@ -1,7 +1,7 @@
 """Where an entry comes from: operators that move entries, as maps from an index of the result to one of an argument.
 
 An index has for each axis a number, or ``(loop, step, offset)``: the counter of a loop, multiplied and moved. Some maps
-are different in different parts of an axis; ``splits`` finds where. Not for: what is computed (``kernels.py``).
+are different in different parts of an axis; ``splits`` finds where. Not for: operations (``kernels.py``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Counters are what they begin at and a number of steps; conditions that a block is behind, with the operands that they
 compare, are facts there. An operation that might wrap around is an unknown of its own. That a value is used together
-with facts about the same turn of a loop is what LLVM's form guarantees: what is behind a definition is behind its last
+with facts about the same turn of a loop is guaranteed by LLVM's form: code behind a definition is behind its last
 one. Not for: addresses (``bounds.py``), or what facts come to (``ranges.py``).
 """
 
@@ -34,7 +34,7 @@ _CALL = re.compile(r"call (?:\w+ )?(?:<[^>]*>|\S+) @([\w.]+)\((.*)\)$")
 class Words(Facts):
     """The whole numbers of one function.
 
-    Those that are parameters are in ``parameters``; a subclass says what is loaded, and what addresses are as numbers.
+    Those that are parameters are in ``parameters``; a subclass gives the ranges of loads, and addresses as numbers.
     """
 
     def __init__(self, function: Function) -> None:

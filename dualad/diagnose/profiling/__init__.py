@@ -1,7 +1,7 @@
 """Profiling derivatives: what each operation costs, in which phase, and which line of the user's it comes from.
 
 ``with dualad.profile() as p:`` measures; ``print(p.table())`` shows. While no profiler is on, nothing is measured. Not
-for: finding what is wrong with a derivative (``diagnose/``, ``testing/``).
+for: finding a fault in a derivative (``diagnose/``, ``testing/``).
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def number_event(event: Event) -> int:
     return maker.seq
 
 
-# ── what is noted of an operation ────────────────────────────────────────────────────────────────────────────────
+# ── records of operations ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe(event: Event, args: Iterable, result: Any) -> None:

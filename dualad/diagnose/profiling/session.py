@@ -1,6 +1,6 @@
 """The profiler in the user's hands: ``with dualad.profile() as p:``.
 
-For: the context manager, and what was seen as text and in Chrome's trace format (the *JSON array format*). Not for: how
+For: the context manager, and the record as text and in Chrome's trace format (the *JSON array format*). Not for: how
 events are made (``recorder.py``).
 """
 
@@ -229,7 +229,7 @@ class profile:
 
             return ranged
 
-    # ── what was seen ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the record ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(
         self, *, sort: str = "self", by: str | Iterable[str] = (), phase: str | Iterable[str] | None = None

@@ -161,7 +161,7 @@ def _walk(
             first = method.begin(g, start, stop, np.reshape(z, (-1,)), control)
             first = first._replace(status=status)
             last = while_loop(going, lambda now: method.advance(g, now, stop, control), first)
-            # A last step that was cut short says less about the size than what was planned.
+            # A last step that was cut short says less about the size than the planned one.
             larger = np.where(last.tried <= 1, np.maximum(last.h, size), last.h)
             stuck = np.where((status == RUNNING) & (last.status != RUNNING), last.t, stuck)
             return (np.reshape(last.y, shape), np.where(start == stop, size, larger), last.status, stuck), None

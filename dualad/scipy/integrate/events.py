@@ -108,7 +108,7 @@ class Found(NamedTuple):
 class Watch:
     """The events of a call of ``solve_ivp``: a parameter of the operators."""
 
-    #: what is solved
+    #: the problem that is solved
     problem: Problem
     #: the user's events
     functions: list[Callable]

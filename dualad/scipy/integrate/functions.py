@@ -1,7 +1,7 @@
 """Functions of users' as the integrators call them: what they depend on and return, and the same compiled.
 
 For: ``prepared`` (a function of plain arrays that is called thousands of times, traced once if it has no branches), the
-questions that decide between SciPy's function and ours, and what functions are to return. Not for: what is integrated,
+questions that decide between SciPy's function and ours, and checks of returned values. Not for: the integrand,
 or the traced values that functions read (``closures.py``).
 """
 
@@ -78,7 +78,7 @@ def depends(given: Any, calls: Callable[[], Iterable[tuple]]) -> bool:
     try:
         first = calls()
     except Exception:
-        return False  # SciPy says what is wrong
+        return False  # SciPy's own error is better
     return any([bool(reads(call[0])) or reads_tensors(*call) for call in first])
 
 

@@ -50,7 +50,7 @@ def _newton(change: Callable, start: Any, scale: Any, most: int, control: Contro
 
 
 def _by_levels(change: Callable, f: RightHandSide, start: Any, scale: Any, most: int, control: Control) -> tuple:
-    """Iterate for the equation itself, and then for its tangents along what was found, by ``change(f, n, x)``.
+    """Iterate for the equation itself, and then for its tangents along the solution, by ``change(f, n, x)``.
 
     Tangents that come in while y still changes would not converge. Where their errors are not controlled they come in
     with y, and are the derivatives of its iterates.
@@ -82,7 +82,7 @@ def _counts(s: Any, calls: Any, renew: Any, inverted: Any, each: int) -> Any:
 def _attempt(s: Any, t1: Any, control: Control) -> tuple:
     """Return where an attempt ends, and its signed size; whether it is beyond t1, and whether it is too small, or NaN.
 
-    The first one of a step begins with a size that is allowed. What is no step has the size 1, and is not accepted.
+    The first one of a step begins with a size that is allowed. A failed trial has the size 1, and is not accepted.
     """
     d, least = np.sign(t1 - s.t), spacing(s.t, t1)
     size = np.where(s.fresh, np.maximum(np.minimum(s.h, control.max_step), least), s.h)
@@ -218,7 +218,7 @@ class _Radau(_Iterated):
         larger = np.minimum(10.0, factor)
         stays = ~renews & (larger < 1.2)
         slope = cond(good, lambda: f(t, y), lambda: s.slope)
-        # What is to be tried next: with a Jacobian of this place, with half the step, with what the error allows.
+        # The next trial: with a Jacobian of this place, with half the step, or with the step that the error allows.
         choose = lambda new, old: np.where(good, new, old)
         retried = np.where(converged, np.maximum(0.2, factor), np.where(current, 0.5, 1.0))
         tried, calls = s.tried + 1, 3 * count + again + good

@@ -367,7 +367,7 @@ class _Call:
             y = of_own(None, 1, 2) if count is None else states(t).T
         else:
             t, y = times, states(times).T
-            if not self.settings.require_success and asked is None:  # what was not reached is NaN
+            if not self.settings.require_success and asked is None:  # states that were not reached are NaN
                 status, several = np.where(np.any(np.isnan(stop_gradient(y))), -1, 0), True
         events = None if not self.functions else self._occurrences(asked, states, what)
         sol = Trajectory(states, -np.inf, np.inf, None) if dense else None

@@ -167,7 +167,7 @@ def _near(problem: Problem, t0: Any, y0: Any, *parameters: Any) -> list:
 
 
 def _search(call: Problem, t0: Any, y0: Any, parameters: Sequence) -> np.ndarray:
-    """Solve the same by Newton's method, damped, on equations of equal size; say what is wrong where it fails."""
+    """Solve the same by Newton's method, damped, on equations of equal size; name the cause where it fails."""
     s, mass = call.settings, np.asarray(parameters[-2])
     left, sizes, right = np.linalg.svd(mass)
     rank = np.count_nonzero(sizes > len(mass) * np.finfo(float).eps * sizes.max(initial=0.0))

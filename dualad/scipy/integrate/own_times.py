@@ -18,7 +18,7 @@ class OwnTimes:
     """An array along the times that a solver chose, of which only the ends can be asked for.
 
     ``at(0)`` returns the value at the first time, ``at(-1)`` at the last one; it is ``None`` where neither is defined.
-    ``words`` say what was done, why there is no array, and what to write instead. ``times`` is the axis of the times,
+    ``words`` are the three parts of an error: the call, the reason, the remedy. ``times`` is the axis of the times,
     and ``ndim`` 1, or 2 for an array of states.
     """
 

@@ -279,7 +279,7 @@ class Problem:
     def _prepared(self, what: str, function: Callable, t0: Any, y0: Any, more: Sequence) -> Callable:
         return compile_callback(function, [np.float64(t0), y0, *more], f"{self.name} ({what})", self.settings.where)
 
-    # ── what is derived from it ──────────────────────────────────────────────────────────────────────────────────
+    # ── derived problems ─────────────────────────────────────────────────────────────────────────────────────────
 
     def jacobian(self, y0: np.ndarray, parameters: Sequence) -> Callable:
         """Return ``jac(t, y)``: exact; of a large system as a sparse matrix, if it is one and the method takes it."""

@@ -254,7 +254,7 @@ def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving):
         back = walk_back_compiled
     try:
         out = back(call, np.asarray(ct), t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
-    except ConvergenceError:  # what was not reached is NaN, and so is its derivative
+    except ConvergenceError:  # states that were not reached are NaN, and so are their derivatives
         if call.settings.require_success:
             raise
         moved = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]

@@ -1,6 +1,6 @@
 """Factorizations: Cholesky, LU, QR, polar, eigenvalues (generalized too), singular values.
 
-What is determined only up to the choice of a basis is refused, with the reason. Not for: rules (``ops/``).
+Factors that are determined only up to a choice of basis are refused, with the reason. Not for: rules (``ops/``).
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def svdvals(a, overwrite_a=False, check_finite=True):
     return np.linalg.svdvals(_matrix(a))
 
 
-# ── what is not determined ───────────────────────────────────────────────────────────────────────────────────────
+# ── indeterminate factors ────────────────────────────────────────────────────────────────────────────────────────
 
 _ANY_BASIS = "its columns are any basis of a space whose dimension depends on values, so they have no derivative"
 

@@ -152,7 +152,7 @@ class _Search:
         status = np.where(finite, _RUNNING, NOT_FINITE)
         return _State(at, mu, mu, np.zeros(m), self.error(at, mu), zero, zero, np.int64(0), status)
 
-    # ── what is to be zero, and what is to decrease ──────────────────────────────────────────────────────────────
+    # ── residuals, and the merit function ────────────────────────────────────────────────────────────────────────
 
     def gaps(self, u: Any) -> tuple[Any, Any]:
         """Return the distances to the limits, 1 where there is none."""
@@ -332,5 +332,5 @@ def _solved(inverse: Any, H: Any, rows: Any, weights: Any, b: Any, c: Any) -> tu
 
 
 def _longest(gap: Any, change: Any, keep: Any) -> Any:
-    """Return how far a change may go, 1 at most, to keep a share of what is positive."""
+    """Return how far a change may go, 1 at most, to keep a share of positive values."""
     return np.min(np.where(change < 0, keep * gap / np.where(change < 0, -change, 1.0), 1.0), initial=1.0)

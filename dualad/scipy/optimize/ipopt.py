@@ -47,7 +47,7 @@ _WARM = {
 
 
 class _Callbacks(SimpleNamespace):
-    """The functions that a solver calls, under its names, with what is known of its progress."""
+    """The functions that a solver calls, under its names, with a record of its progress."""
 
     def __init__(self, call: SolverCall, callback: Callable | None) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class _Callbacks(SimpleNamespace):
                 out = self._callback(so.OptimizeResult(x=x, fun=value, nit=iteration))
             else:
                 out = self._callback(x)
-        except (StopIteration, KeyboardInterrupt):  # what was found by then is the result
+        except (StopIteration, KeyboardInterrupt):  # the last iterate is the result
             return False
         except Exception as error:
             self.error = error

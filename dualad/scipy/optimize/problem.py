@@ -357,7 +357,7 @@ class Condition(Equation):
         return getattr(self, "machine", None) is not None
 
     def reached(self, residuals: Sequence) -> Any:
-        """Whether there is an answer, which the last of what was found says first."""
+        """Whether there is an answer, which the last of the findings says first."""
         return residuals[len(self.unknown.avals) + len(self.found) - 1][0] == 1
 
     def jacobian(self, residuals: Sequence) -> Any:

@@ -190,7 +190,7 @@ class Stationary(Condition):
         held = self.constraints.value(x, inputs) - np.where(codes < 0, low, high)
         return [out, np.where(codes == 0, multipliers, held)]
 
-    # ── what is active ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── active bounds ────────────────────────────────────────────────────────────────────────────────────────────
 
     def sides(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Say which bounds, then constraints, are near: -1 the lower limit, 1 the upper, 0 none.

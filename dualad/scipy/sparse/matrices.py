@@ -1,6 +1,6 @@
 """Sparse matrices that meet tensors: SciPy's classes with products that look for them, and traced entries.
 
-``csr_array(...)`` of this package *is* SciPy's (a subclass), and so is what is computed from it; only a product or sum
+``csr_array(...)`` of this package *is* SciPy's (a subclass), and so are results computed from it; only a product or sum
 with a tensor is ours. A constructor that is given tensors as entries makes a ``TracedSparse``, whose pattern is
 constant. Not for: solving systems (``linalg.py``).
 """

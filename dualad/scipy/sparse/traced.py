@@ -400,7 +400,7 @@ class TracedSparse:
         total = self.sum(axis, dtype)
         return total / (self.shape[0] * self.shape[1] // max(1, np.size(total)))
 
-    # ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _refuse_unless(self, condition: bool, name: str) -> None:
         if not condition:

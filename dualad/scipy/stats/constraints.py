@@ -184,7 +184,7 @@ def positive_ordered(*shape: int) -> Constraint:
 def simplex(*shape: int) -> Constraint:
     """Probabilities that add up to one along the last axis, by breaking a stick; K of them from K - 1 numbers.
 
-    The k-th piece is a share zₖ = 1 / (1 + exp(-yₖ + log(K - k))) of what is left of the stick, so that y = 0 gives
+    The k-th piece is a share zₖ = 1 / (1 + exp(-yₖ + log(K - k))) of the rest of the stick, so that y = 0 gives
     equal pieces.
 
     Examples

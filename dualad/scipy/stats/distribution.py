@@ -263,7 +263,7 @@ class Continuous(_Distribution):
     """A continuous distribution of SciPy's.
 
     ``logpdf``, ``pdf``, ``cdf``, ``sf``, ``logcdf``, ``logsf``, ``ppf`` and ``isf`` are functions ``f(z, *shapes)`` of
-    the standard form inside the support; what is left out is made (``lifted.py``), but for the methods ``without`` a
+    the standard form inside the support; missing methods are made (``lifted.py``), but for the methods ``without`` a
     rule. ``ends`` is the density at the ends of the support, where its logarithm may have a pole and the density has
     none; ``branches`` says at which shapes SciPy has a formula for these values alone, whose derivative in them is not
     there.
@@ -426,7 +426,7 @@ class Discrete(_Distribution):
     def _standard(self, k, shapes, loc):
         ok = self._valid(*shapes)
         if not nowhere(np.logical_not(ok)):
-            # What is known stays so in a program: how many probabilities are added up hangs on it.
+            # Known values stay known in a program: the number of probabilities to add up depends on them.
             unknown = isinstance(ok, Tracer)
             shapes = [s if unknown and not isinstance(s, Tracer) else np.where(ok, s, 0.5) for s in shapes]
         k = k - loc

@@ -282,7 +282,7 @@ def _log_over(x, c):
 
 _DENSITY = ("logpdf", "pdf")
 _ALL = ("cdf", "logcdf", "logpmf", "logsf", "pmf", "sf")
-#: name -> what is known of it beside SciPy's code
+#: name -> formulas and facts beside SciPy's code
 _ROWS: dict[str, dict] = {
     "bernoulli": {
         "edge": (lambda p: (p == 0) | (p == 1), lambda k, p: np.where(k == 1, p, 1 - p)),
