@@ -472,7 +472,7 @@ def _is_one(column: Sequence) -> bool:
 
 
 def _join(column: Sequence, counts: list[int], name: str) -> Any:
-    """Join results of so many lanes each along the batch axis."""
+    """Join results of groups of lanes along the batch axis."""
     blocks = [repeat_lanes(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, counts, strict=True)]
     shapes = {b.shape[1:] for b in blocks}
     if len(shapes) > 1:

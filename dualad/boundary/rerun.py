@@ -36,7 +36,7 @@ from .randomness import States
 
 __all__ = ["Rerun"]
 
-#: arrays of up to so many entries are kept as they were
+#: the most entries of an array that is copied
 _SMALL = 10_000
 
 #: how hard it is looked for an entry that two arrays share
@@ -111,7 +111,7 @@ class Rerun:
             kept.restore()
 
     def rewind(self) -> bool:
-        """Put all arguments back as they were; say whether that could be done."""
+        """Restore all arguments; return whether that could be done."""
         self.restore()
         self.states.restore()
         tensors = [x for x, _ in self._tensors]
@@ -162,7 +162,7 @@ class Rerun:
 
 
 def _rewind(x: Tracer) -> bool:
-    """Undo all writes to a transform's argument, and forget its views and copies; say whether that could be done."""
+    """Undo all writes to a transform's argument, and forget its views and copies; return whether that could be done."""
     old = getattr(x, "_memory", None)
     if old is None or old.base is not None or old.before is True:
         return old is None  # else it has another shape by now, or is nobody's argument

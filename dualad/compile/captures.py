@@ -17,7 +17,7 @@ from ..guards.reach import Reach
 
 __all__ = ["Captures", "memory_of", "writeable"]
 
-#: contents of arrays up to so many bytes are compared at each call
+#: the most bytes of an array whose contents are compared at each call
 SMALL = 1 << 16
 
 

@@ -183,7 +183,7 @@ class FastPath:
 
     def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, run_eagerly: Callable) -> None:
         self._spec, self.run, self.run_eagerly = spec, spec.entered, run_eagerly
-        #: so many results may be a NaN that is none
+        #: how many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
         self.hidden, self.captures, self.convention = spec.captures.inputs, spec.captures, _convention.get()
         self.positional, self.names = len(args), tuple(kwargs)

@@ -60,7 +60,7 @@ def in_shares(impl: Callable, outs: Sequence[Aval]) -> Callable:
 
 #: loops deeper than this are calls: Python nests twenty blocks at most
 _DEEPEST = 6
-#: arrays of so many bytes are given back when nothing reads them any more
+#: arrays from this many bytes on are released when nothing reads them any more
 _LARGE = 1 << 15
 
 

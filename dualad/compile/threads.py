@@ -75,7 +75,7 @@ def threads(n: int | None = None) -> int:
 
 
 def is_shared(length: int, step: int) -> bool:
-    """Whether so many rows, so many to a block, are worth more than one thread."""
+    """Whether rows, in blocks, are worth more than one thread."""
     return -(-length // step) >= 2 * _WORTH
 
 

@@ -295,7 +295,7 @@ def while_loop(
     init : tree of arrays
         The first carry. Its arrays are never written to.
     max_steps : int, optional
-        The most steps. A traced program then has reverse mode, and holds what it needs of so many steps.
+        The most steps. A traced program then has reverse mode, and holds the residuals of that many steps.
     checkpoints : int, optional
         With ``max_steps``: of how many steps reverse mode keeps the carry, as for :func:`scan`. The functions are
         written down.

@@ -51,7 +51,7 @@ def levels(length: int, checkpoints: int | None) -> list[int]:
 
 
 def scan_in_segments(args: Sequence, params: dict, sizes: Sequence[int]) -> list:
-    """Bind a scan of so many segments, each of which is scanned in segments again."""
+    """Bind a scan of ``sizes[0]`` segments at most, each of which is scanned in ``sizes[1:]`` again."""
     body, length, reverse, counts = [params[name] for name in ("body", "length", "reverse", "counts")]
     if not sizes or length <= sizes[0]:
         return list(bind(scan_op, args, params))

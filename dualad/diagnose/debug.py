@@ -81,7 +81,7 @@ def _plain(x: Any) -> Any:
 
 
 class Branch(NamedTuple):
-    """A comparison of a moving value that came out equal: ``op`` at ``line``, of so many ``entries``."""
+    """A comparison of a moving value that came out equal: ``op`` at ``line``, in ``entries`` entries."""
 
     op: str
     line: str

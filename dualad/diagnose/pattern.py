@@ -22,7 +22,7 @@ __all__ = ["Spy", "choose_style", "draw", "spy"]
 # Bits of a braille character by (row, column) of its 4 x 2 dots.
 _BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BLOCKS = {0: " ", 1: "▀", 2: "▄", 3: "█"}
-#: a pattern of at most so many rows and columns is spelled with a character for each entry
+#: a pattern with at most this many rows and columns is spelled with a character for each entry
 _SPELLED = 24
 #: a sparse matrix with room for more entries is never made dense, and of more rows or columns drawn without markers
 _HELD, _MARKED = 1_000_000, 1000

@@ -57,7 +57,7 @@ from .places import (
 
 __all__ = ["MOST", "Reach", "Snapshot", "TooMuch"]
 
-#: so many values are compared at each call at most
+#: the most values that are compared at each call
 MOST = 50_000
 
 #: whose code and classes stay what they are

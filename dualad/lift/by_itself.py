@@ -218,7 +218,7 @@ def after(f: Callable, error: BaseException, block: _Lift | _Names | None) -> _L
 
 
 def _rewrites(errors: list[BaseException]) -> bool:
-    """Have the code rewritten that was refused a write or an index although it was lifted; say whether any was."""
+    """Have the code rewritten that was refused a write or an index although it was lifted; return whether any was."""
     traces = [[x for x in _entries(e) if not is_kept(x.tb_frame.f_globals)] for e in errors]
     if not rewrite(next(filter(None, traces), [])):
         return False
@@ -228,7 +228,7 @@ def _rewrites(errors: list[BaseException]) -> bool:
 
 
 def later(names: dict) -> bool:
-    """Have the function of the outermost transform lifted from its next call on, and say whether it will be.
+    """Have the function of the outermost transform lifted from its next call on, and return whether it will be.
 
     Code with these globals has made objects of tensors, which is right but slow.
     """

@@ -45,7 +45,7 @@ def rewritten(code: types.CodeType) -> types.CodeType:
 
 
 def rewrite(trace: Sequence[types.TracebackType]) -> bool:
-    """Have the code of lifted calls, given by where each stands, innermost last, rewritten; say whether any was.
+    """Have the code of lifted calls, given by where each stands, innermost last, rewritten; return whether any was.
 
     None is, unless the last was refused a write or an index. Functions around a function make it, and go with it.
     """

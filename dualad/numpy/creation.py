@@ -97,7 +97,7 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 
 def _in_order(function: Callable, least: int) -> Callable:
-    """Make a tensor itself, or a copy where NumPy would make one, of at ``least`` so many axes."""
+    """Make a tensor itself, or a copy where NumPy would make one, of ``least`` axes or more."""
 
     @functools.wraps(function)
     def convert(a, dtype=None, *, like=None):

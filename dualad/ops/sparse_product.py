@@ -33,7 +33,7 @@ _SMALL = 1e-8
 
 @dataclass(slots=True, eq=False, repr=False)
 class Pattern:
-    """Where the entries of a sparse matrix of so many ``columns`` stand.
+    """The places of the entries of a sparse matrix with ``columns`` columns.
 
     ``indices`` are their columns, row by row; row i begins at ``indptr[i]``, and the last one ends at ``indptr[-1]``.
     """

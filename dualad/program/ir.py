@@ -42,7 +42,7 @@ S = TypeVar("S", bound=tuple)
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
-#: a program of so many equations is gone through at once
+#: the most equations of a program that is walked at once
 _FEW = 12
 
 

@@ -41,7 +41,7 @@ class Shown(NamedTuple):
 
 
 def show(program, limit: int | None = None) -> str:
-    """Return the text of a program; with a limit, that of so many equations of each of its programs at most."""
+    """Return the text of a program; with a limit, that of its first equations, and of those of its inner programs."""
     names = Names()
     names.of_program(program)
     lines = []

@@ -45,7 +45,7 @@ from .linear_call import LinearCall, linear_tangents
 
 __all__ = ["Policies", "checkpoint", "checkpoint_name", "checkpoint_policies"]
 
-#: captured arrays of up to so many bytes are compared when a function runs again
+#: the most bytes of a captured array that is compared when a function runs again
 _COMPARED = 1 << 20
 
 

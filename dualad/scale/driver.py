@@ -146,7 +146,7 @@ def chunked(
 
 
 def cut_into(total: int, count: int) -> list[tuple[int, int]]:
-    """Return consecutive ranges that cover ``range(total)``, so many or fewer, which differ by one at most."""
+    """Return consecutive ranges that cover ``range(total)``, ``count`` or fewer, which differ by one at most."""
     count = min(count, total)
     return list(pairwise([total * i // count for i in range(count + 1)]))
 

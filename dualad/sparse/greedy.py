@@ -96,7 +96,7 @@ def has_compiler() -> bool:
 
 
 def is_compiled(vertices: int) -> bool:
-    """Whether colouring so many vertices is machine code."""
+    """Whether colouring this many vertices is machine code."""
     return vertices >= _COMPILED and has_compiler()
 
 

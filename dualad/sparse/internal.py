@@ -38,7 +38,7 @@ __all__ = ["Internal"]
 _EITHER = frozenset({"add", "multiply", "negative", "subtract"})
 #: what it costs to read, weigh and add an entry, in numbers of an intermediate result
 _MOVE = 12.0
-#: of so many rows each has an entry of its own, be it zero
+#: up to this many rows, each has an entry of its own, be it zero
 _DENSE = 0.3
 
 

@@ -35,7 +35,7 @@ __all__ = ["Grown", "Prepared"]
 #: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
 DIRECT = 2.6
 #: what direct accumulation costs besides in machine code, where products of slices are vectors, if a matrix has more
-#: than so many columns; of fewer both are straight code (measured on twelve problems of control, meshes and grids)
+#: than this many columns; of fewer both are straight code (measured on twelve problems of control, meshes and grids)
 _COMPILED, _STRAIGHT = 1.6, 64
 #: internal variables are worth it where they take this share of the cost, which is a guess
 _SURE = 0.8

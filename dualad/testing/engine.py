@@ -448,7 +448,7 @@ class Direction(NamedTuple):
         return self.source.size
 
     def random(self, rng: np.random.Generator, *rows: int) -> np.ndarray:
-        """Return a random vector, or so many rows of them."""
+        """Return a random vector, or a matrix of them by rows."""
         return rng.standard_normal((*rows, self.size)) * self.scale
 
 

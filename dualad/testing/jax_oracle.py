@@ -32,7 +32,7 @@ from .estimate import Answer, Estimate, Unavailable, pull_back, transpose
 
 __all__ = ["JaxOracle", "in_jax"]
 
-# Up to so many entries, products with the Jacobian are taken from the Jacobian itself.
+# Up to this many entries, products with the Jacobian are taken from the Jacobian itself.
 _SMALL = 10_000
 _TRANSFORMS = ("grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap")
 

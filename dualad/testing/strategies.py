@@ -39,7 +39,7 @@ Strategy = st.SearchStrategy
 
 
 def shapes(min_ndim: int = 0, max_ndim: int = 3, max_side: int = 3, min_side: int = 0) -> Strategy[tuple[int, ...]]:
-    """Draw shapes, of so many axes and so long ones, with empty and size-one axes among them.
+    """Draw shapes within bounds on axes and lengths, with empty and size-one axes among them.
 
     Examples
     --------

@@ -163,7 +163,7 @@ class Apart:
 
 
 def _read(pipe: Any, size: int) -> bytes:
-    """Return so many bytes, fewer only where there are no more."""
+    """Return ``size`` bytes, fewer only at the end."""
     found = bytearray()
     while len(found) < size and (more := pipe.read(size - len(found))):
         found += more

@@ -38,7 +38,7 @@ class OutOfBounds(Exception):
 
 
 class Held(NamedTuple):
-    """So many bytes of int32, all of them between two numbers, that nothing writes to."""
+    """A constant table of int32, all between two numbers; its size in bytes."""
 
     size: int
     least: int

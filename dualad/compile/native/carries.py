@@ -174,7 +174,7 @@ def _step_key(step: Step) -> tuple:
 
 
 def _chain(v: Any, start: Variable, maker: dict, nodes: set, keys: set) -> bool:
-    """Follow a carry from the end of a turn to its beginning; say whether it gets there."""
+    """Return whether a carry can be followed from the end of an iteration to its beginning."""
     if v is start:
         return True
     if type(v) is not Variable or v.aval != start.aval or is_weak(v.aval):

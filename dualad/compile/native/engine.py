@@ -291,7 +291,7 @@ def configured(text: str, features: str) -> str:
 
 
 def maths_text(kernel: str, width: int) -> str:
-    """Return a module with one mathematical function, of so many lanes."""
+    """Return a module with one mathematical function of vectors."""
     code = Code()
     b = Lanes(code, np.dtype(float), width)
     function = FUNCTIONS[kernel]

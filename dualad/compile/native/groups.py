@@ -29,13 +29,13 @@ __all__ = ["Group", "find_groups", "is_known", "moves_mostly"]
 
 #: instructions of one group, about; longer ones are cut
 _LONGEST = 1_000_000
-#: a function that does more than so many instructions lets other threads of Python run meanwhile
+#: a function that runs more instructions than this lets other threads of Python run meanwhile
 _PATIENT = 20_000
-#: a call of NumPy costs as much as so many arguments, and the saving has to be worth as much as this
+#: arguments that cost as much as a call of NumPy, and the saving has to be worth as much as this
 _CALL, _WORTH = 8, 12
 #: the instructions of a call of loop nests
 _NEST = 50
-#: entries and instructions of programs that are not worth loops, if so many of their equations only move entries
+#: entries and instructions of programs not worth loops, and the share of equations there that only move entries
 _ENTRIES, _SHORT, _MOVED = 512, 8192, 0.25
 
 

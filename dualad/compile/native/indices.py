@@ -295,7 +295,7 @@ def _in_memory_written(lowering: Any, value: Values, given: Values, spots: Seque
 
 
 def sums_in_double(dtype: np.dtype, count: int, size: int) -> bool:
-    """Whether NumPy adds up so many float32 numbers to so many sums in double precision (``ops/indexing.py``)."""
+    """Whether NumPy adds up float32 numbers in double precision (``ops/indexing.py``)."""
     return dtype == SINGLE and 8 * count >= size
 
 
@@ -321,7 +321,7 @@ def each_entry(code: Code, aval: Aval, entry: Callable[[Lanes, int | str], str],
 
 
 def turns(code: Code, first: int | str, end: int, by: int = 1, most: int = 8) -> Iterator[int | str]:
-    """Yield the numbers of up to so many turns, of which each is written out, or the counter of a loop."""
+    """Yield the iterations, each written out, or of many the counter of a loop."""
     if isinstance(first, int) and end - first <= most * by:
         yield from range(first, end, by)  # LLVM takes as long for a loop as for some thirty instructions
     else:

@@ -443,7 +443,7 @@ class Writer:
         return found
 
     def in_row(self, pointer: str, dtype: np.dtype, row: int, lane: int, place: int) -> str:
-        """Return the address of an entry of a lane, of arrays that have so many in each."""
+        """Return the address of an entry of a lane, of arrays with that many in each lane."""
         code, kind = self.code, storage_type(dtype)
         begin = code.value(f"mul i64 {self.counters[0]}, {row}")
         at = code.value(f"getelementptr {kind}, ptr {pointer}, i64 {begin}")

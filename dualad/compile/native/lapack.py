@@ -25,7 +25,7 @@ __all__ = ["SPECTRAL", "decomposed", "has_loop"]
 
 #: operators that are calls
 SPECTRAL = frozenset({"eigh", "eigvalsh", "svd", "svdvals"})
-#: values are taken for equal that are so near, relative to the largest, and so many times their number
+#: values count as equal if they are this near, relative to the largest and times their number
 _NEAR = 2e3 * float(np.finfo(float).eps)
 
 

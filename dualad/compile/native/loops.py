@@ -28,7 +28,7 @@ __all__ = ["LOOPS", "bodies", "carried_in_memory", "changes_of", "check_loop", "
 
 #: turns of a loop after which it is asked whether the user wants to stop
 _PATIENCE = 1 << 16
-#: a loop of so many turns may be left without being asked
+#: iterations up to which a loop may run without looking for interrupts
 _LONG = 1 << 18
 
 

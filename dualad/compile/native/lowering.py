@@ -33,7 +33,7 @@ from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, p
 
 __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 
-#: arrays of so many entries are held in registers
+#: the most entries of an array in registers
 SMALL = 1024
 #: entries, and orders of derivatives, of functions that are written out in other operators
 _SPELLED, _ORDERS = 128, 4

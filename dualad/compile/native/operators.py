@@ -313,7 +313,7 @@ def of_operands(
 
 
 def short_total(b: Lanes, name: str, entry: Callable[[int], str], count: int, inner: int) -> str:
-    """Write a total of so many entries, ``inner`` at a time that lie next to each other: NumPy joins those first."""
+    """Write a total, ``inner`` entries at a time that lie next to each other: NumPy joins those first."""
     join = combiner(b, name)
     runs = (functools.reduce(join, map(entry, range(first, first + inner))) for first in range(0, count, inner))
     total = functools.reduce(join, runs)

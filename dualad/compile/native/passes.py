@@ -53,7 +53,7 @@ _SUMMED = 1025
 _WORTH = 2
 #: lines of text that are compiled in less time
 _HURRY = 1500
-#: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
+#: a first axis is the vector from this many entries on, where the others have at most so few, and all so many
 _BATCH, _FEW, _MOST = 64, 256, 3000
 #: operators of a cycle that take as long as something takes to be stored
 _DEAR = 10

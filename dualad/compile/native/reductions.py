@@ -297,7 +297,7 @@ class _Loops:
     def _halved(self, most: int, leaf: Callable[[], None], part: Callable[[str, str, str], None]) -> None:
         """Put the totals of ``%n`` entries to ``%totals``: those of a leaf, or of two halves.
 
-        ``part(before, count, room)`` writes the totals of ``count`` entries, behind so many, into room of their own.
+        ``part(before, count, room)`` writes the totals of ``count`` entries, behind ``before``, into room of their own.
         """
         code, done = self.code, self.code.label()
         with code.when(code.new(f"icmp sle i64 %n, {most}")):

@@ -1,6 +1,6 @@
 """Orders of short rows: sorted values, the permutations that sort, and means over runs of equal values, in memory.
 
-An entry's rank is counted: so many entries are smaller, or equal and before it. That has no branches, is stable, and
+An entry's rank is the number of entries that are smaller, or equal and before it. That has no branches, is stable, and
 its comparisons are vectors; up to 64 entries it is quicker than exchanging them. Small arrays do so in straight code
 and in the bodies of loops. Where NumPy chooses an order of equal floats (``kind=None`` of ``argsort``), it is asked if
 there are any. Not for: large arrays, which are loops over rows (``rows.py``), longer rows, or partitions.
@@ -67,7 +67,7 @@ def sorted_rows(lowering: Any, name: str, args: Sequence[Values], params: dict, 
 class Row:
     """Writes the work on one row of ``n`` entries.
 
-    ``room(count)`` is memory for so many whole numbers, ``leave(bad)`` leaves the function where that is true.
+    ``room(count)`` is memory for ``count`` whole numbers, ``leave(bad)`` leaves the function where that is true.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ from .views import Index, broadcast_index, pieces, same_but_ones
 
 __all__ = ["Stack", "find_stacks", "is_known"]
 
-# A matrix is so many vectors of eight lanes, row by row, in scratch memory. Factorizations note in ``bad`` the lanes
+# A matrix is a vector of eight lanes per entry, row by row, in scratch memory. Factorizations note in ``bad`` the lanes
 # whose pivots are too small, next to the largest entry, to be sure that LAPACK would not meet a zero there; whoever
 # runs this asks NumPy then.
 
@@ -395,7 +395,7 @@ class Stack(Equations):
             self.link(made, calls, self.writes, 2)
 
     def room(self, vectors: int) -> str:
-        """Return the address of scratch memory for so many vectors."""
+        """Return the address of scratch memory for vectors."""
         name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.room_bytes}")
         self.room_bytes += 64 * vectors

@@ -23,7 +23,7 @@ _MAGIC = b"dualad\x00\x01"
 _DIGEST = 32
 #: bytes of all files together, and of one
 _MOST, _LARGEST = 128 << 20, 16 << 20
-#: so many writes of a process look at the whole directory once
+#: writes of a process from one look at the whole directory to the next
 _LOOK = 64
 #: seconds after which a file that was never finished is left over from a process that died
 _ABANDONED = 3600.0

@@ -1,4 +1,4 @@
-"""Small arrays in registers: an array of fewer than eight entries is so many values, a larger one vectors of eight.
+"""Small arrays in registers: an array of fewer than eight entries is scalars, a larger one vectors of eight.
 
 ``gather`` makes an array of entries of others, wherever they are: every operator that only moves entries is one.
 Entries behind the end of the last vector repeat its last one. Not for: operations on them.
@@ -58,7 +58,7 @@ def places(aval: Aval) -> np.ndarray:
 
 
 def in_chunks(positions: np.ndarray, width: int) -> np.ndarray:
-    """Return positions as rows of so many, the last one repeated at the end."""
+    """Return positions as rows of equal length, the last one repeated at the end."""
     flat = np.ravel(positions)
     short = -len(flat) % width
     if short:

@@ -86,7 +86,7 @@ def method_name(method: Any) -> str:
 
 @functools.lru_cache
 def scipys_solver(method: Any, most: float = np.inf) -> Any:
-    """Return SciPy's class of a method, whose runs fail after so many steps, and where SciPy's would not end.
+    """Return SciPy's class of a method, whose runs fail after ``most`` steps, and where SciPy's would not end.
 
     LSODA repeats a step that does not move t; where slopes are NaN at the start, the others look for a step of length
     NaN. A name that SciPy does not know is returned.
