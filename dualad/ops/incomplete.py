@@ -295,10 +295,10 @@ def flat_doubles(*values):
 
 
 def gamma_parts(a, x):
-    """Return xᵃe⁻ˣ/Γ(a+1), and log x − ψ(a+1)."""
+    """Return the root of xᵃe⁻ˣ/Γ(a+1), for which factors do not come too late, and log x − ψ(a+1)."""
     log_x = np.log(x)
-    front = np.exp(_exponent(a, x - a, log_x)) / stirling(a)
-    return front, _log_ratio(x - a - 1, a + 1, log_x - np.log1p(a)) - polygamma_rest(0, a + 1)
+    root = np.exp(0.5 * _exponent(a, x - a, log_x)) / np.sqrt(stirling(a))
+    return root, _log_ratio(x - a - 1, a + 1, log_x - np.log1p(a)) - polygamma_rest(0, a + 1)
 
 
 def derivative_of_psi(n: int, z):
@@ -312,7 +312,8 @@ def gamma_integral(a, x, order: int):
     with np.errstate(all="ignore"):
         fine = np.flatnonzero((a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x))
         a, x = a[fine], x[fine]
-        front, centred = gamma_parts(a, x)
+        root, centred = gamma_parts(a, x)
+        front = root * root
         higher = [derivative_of_psi(n, a + 1) for n in range(1, order)]
         below = centred < 0
         for side, at in ((-1.0, np.flatnonzero(below)), (1.0, np.flatnonzero(~below))):
@@ -340,12 +341,12 @@ def gamma_density(a, x, order: int):
     """Return the derivative of xᵃ⁻¹e⁻ˣ/Γ(a), of an order in a."""
     (a, x), shape = flat_doubles(a, x)
     with np.errstate(all="ignore"):
-        front, centred = gamma_parts(a, x)
+        root, centred = gamma_parts(a, x)
         w = weights_of_exponential((order, 0), lambda k: centred if k[0] == 1 else -derivative_of_psi(k[0] - 1, a + 1))
-        out = front * (a * w[order, 0] + (order * w[order - 1, 0] if order else 0.0)) / x
+        out = root * ((a * w[order, 0] + (order * w[order - 1, 0] if order else 0.0)) / x) * root
         origin = np.where(a > 1, 0.0, np.where((a == 1) & (order == 0), 1.0, (-1.0) ** order * np.inf))
         out = np.where((x == 0) & (a > 0), origin, np.where((x == np.inf) | (a == np.inf), 0.0, out))
-        out = np.where((front == 0) & (x > 0), 0.0, out)
+        out = np.where((root == 0) & (x > 0), 0.0, out)
     return np.where(np.isnan(a + x) | (a < 0) | (x < 0), np.nan, out).reshape(shape)
 
 
@@ -389,9 +390,9 @@ class BetaPoint:
             for z, other, key in ((a + 1, b, (n, 0)), (b + 1, a, (0, n))):
                 lead = sign * z ** (1.0 - n) * np.expm1((1 - n) * np.log1p(other / z))
                 self.slopes[key] = lead + _rest_difference(n - 1, z, other)
-        self.front = np.exp(
-            _exponent(a, self.moved, log_x + np.log(total)) + _exponent(b, -self.moved, log_y + np.log(total))
-        ) * (stirling(total) / (stirling(a) * stirling(b)))  # xᵃyᵇ Γ(a+b+1)/(Γ(a+1) Γ(b+1))
+        power = _exponent(a, self.moved, log_x + np.log(total)) + _exponent(b, -self.moved, log_y + np.log(total))
+        self.root = np.exp(0.5 * power) * np.sqrt(stirling(total) / (stirling(a) * stirling(b)))
+        self.front = self.root * self.root  # xᵃyᵇ Γ(a+b+1)/(Γ(a+1) Γ(b+1))
         return self
 
     def __getitem__(self, at) -> BetaPoint:
@@ -489,9 +490,9 @@ def beta_density(a, b, point, order: tuple[int, int], form: str):
     (a, b, point), shape = flat_doubles(a, b, point)
     with np.errstate(all="ignore"):
         at = BetaPoint.at(a, b, point, order, "x" if form == "x" else "odds")
-        out = at.front * _product(order, at.mean, weights_of_exponential(order, at.slopes.__getitem__))
-        out = out if form == "log" else out / point
-        out = np.where(at.front == 0, 0.0, out / at.y if form == "x" else out)
+        out = _product(order, at.mean, weights_of_exponential(order, at.slopes.__getitem__))
+        out = at.root * (out if form == "log" else out / (point * at.y) if form == "x" else out / point) * at.root
+        out = np.where(at.root == 0, 0.0, out)
         far = (point == 1) if form == "x" else (point == np.inf)
         end, other, k = np.where(far, b, a), np.where(far, a, b), np.where(far, order[1], order[0])
         exact = np.where((end == 1) & (sum(order) == 0), other, (-1.0) ** k * np.inf)

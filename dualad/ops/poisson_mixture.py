@@ -66,8 +66,8 @@ class _Gamma:
         return product / (0.5 * a + np.sqrt(0.25 * a * a + product))
 
     def start(self, s, order) -> tuple:
-        front, slope = incomplete.gamma_parts(s, self.x)
-        return front, {
+        root, slope = incomplete.gamma_parts(s, self.x)
+        return root * root, {
             (n, 0): -incomplete.derivative_of_psi(n - 1, s + 1) if n > 1 else slope for n in range(1, order[0] + 1)
         }
 

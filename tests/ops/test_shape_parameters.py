@@ -226,6 +226,20 @@ def test_ends_of_the_domain() -> None:
     assert slope(lambda x: sp.gammainc(2.0, x), 0.0, 2) == 1.0  # of 1 − (1 + x) exp(−x)
 
 
+def test_densities_that_are_the_last_numbers_above_zero() -> None:
+    """Their numerators are zero, or have no digits left, before x divides them."""
+    densities = (
+        (4.6, lambda x: sp.gammainc(51.0, x), lambda x: x**50 * mp.exp(-x) / mp.gamma(51)),
+        (5.8, lambda x: sp.betainc(52.0, 2.0, x), lambda x: x**51 * (1 - x) / mp.beta(52, 2)),
+    )
+    for first, integral, density in densities:
+        x = 10.0 ** -np.arange(first, first + 0.6, 0.01)
+        expected = np.array([float(density(mp.mpf(point))) for point in x])
+        assert expected.min() < 1e-322 < 1e-300 < expected.max()
+        found = da.jvp(integral, (x,), (np.ones_like(x),))[1]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-323)
+
+
 def test_lanes_and_compiled_calls() -> None:
     a, x = np.array([0.4, 3.0, 70.0]), np.array([1.0, 2.5, 66.0])
     f = lambda a, x: da.grad(lambda a: sp.gammainc(a, x) * sp.betainc(a, x, 0.3))(a)
