@@ -187,6 +187,8 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
 def round(a: Array, decimals: int = 0, out: Array = None) -> Array:
     refuse_out(out, "np.round")
     out = elementary.round_(a := array_operand(a), decimals=(places := operator.index(decimals)))
+    if places >= 0 and a.dtype.kind in "iu":
+        return like_copy(out, a)  # NumPy copies integers
     return in_order(out, order_of(a)) if places and a.ndim > 1 else out
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Array, DType
+from ..core.aval import Array, DType, as_entries
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..memory.memory import link, target
@@ -230,7 +230,7 @@ def _pairs(value, ndim: int) -> list:
 def _side(array, axis: int, width: int, value, first: bool = True):
     """Return ``value`` repeated over ``width`` entries of an axis, in the dtype of ``array``."""
     shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
-    return np.broadcast_to(value, shape).astype(array.dtype)
+    return np.broadcast_to(as_entries(value, array.dtype, True), shape)
 
 
 def _edge(array, axis: int, first: bool, length: int = 1):

@@ -224,6 +224,19 @@ class StagedLevel(Level):
         return program
 
 
+def _check_size(op, left: Any, right: Any, params: dict) -> None:
+    """Raise NumPy's error for a Python integer without room in the other operand's dtype, also of a dead result."""
+    x, number = (left, right) if type(right) is int else (right, left)
+    if (x.dtype.kind in "iub" or number.bit_length() > 1023) and not is_weak(x):
+        none = np.empty(0, x.dtype)
+        try:
+            op.impl(*((none, right) if x is left else (left, none)), **params)
+        except OverflowError:
+            raise
+        except Exception:  # of other operators, for which entries are needed
+            return
+
+
 class Staged(Tracer):
     """A value that is not known yet: a variable of the program of its level."""
 
@@ -255,12 +268,16 @@ class Staged(Tracer):
             else:
                 x = level.constant(x) if level.owning and type(x) is not float else x
                 left = x if type(x) is np.ndarray else level.aval(x)
+                if type(x) is int and not 0 <= x < 128:
+                    _check_size(op, x, y.variable.aval, params)
             if type(y) is Staged and y.level is level:
                 y = y.variable
                 right = y.aval
             else:
                 y = level.constant(y) if level.owning and type(y) is not float else y
                 right = y if type(y) is np.ndarray else level.aval(y)
+                if type(y) is int and not 0 <= y < 128:
+                    _check_size(op, left, y, params)
             atoms = (x, y)
             out = op.abstract_eval(left, right, **params)
         else:

@@ -66,3 +66,30 @@ def test_in_loops() -> None:
     f = lambda x, s: da.fori_loop(0, 3, lambda i, c: c * (s * 0.5), x)
     assert da.jit(f)(x, 0.5).dtype == np.float32
     np.testing.assert_allclose(da.jit(f)(x, 0.5), x * 0.25**3, rtol=1e-6)
+
+
+WITHOUT_ROOM = {
+    "xor": lambda x: x ^ 300,
+    "reflected": lambda x: 2**40 + x,
+    "maximum": lambda x: np.maximum(x, 2**40),
+    "negative": lambda x: x.astype(np.uint8) + -1,
+    "64 bits": lambda x: x.astype(np.int64) * 2**63,
+    "beyond every float": lambda x: x.astype(np.float32) + 10**400,
+    "padding": lambda x: np.pad(x, 1, constant_values=300),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_ROOM)
+def test_an_integer_without_room_in_the_dtype_is_an_error_also_where_nobody_reads_the_result(name):
+    f, x = WITHOUT_ROOM[name], ARRAYS["small"]
+    with pytest.raises(OverflowError) as expected:
+        f(x)
+    for g in (da.jit(f), da.jit(lambda x: (f(x), x + 1)[1]), da.vmap(lambda x: f(x[None]))):
+        with pytest.raises(OverflowError, match=str(expected.value)):
+            g(x)
+
+
+def test_an_integer_with_room_or_in_a_comparison_is_none():
+    x = ARRAYS["short"]
+    for f in (lambda x: x + 300, lambda x: x < 2**40, lambda x: x / 2**40, lambda x: (x > 0) + 300):
+        np.testing.assert_array_equal(da.jit(f)(x), f(x), strict=True)
