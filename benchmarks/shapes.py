@@ -1,16 +1,21 @@
 """``python -m benchmarks.shapes``: derivatives in shape parameters against Arb, or mpmath, at random points everywhere.
 
-One row for each function and parameter: points, median and largest relative error, how many are not finite, how many
-are above 1e-9; and at how many more points SciPy's value is wrong by more than 1e-9, or not finite, which are left out
-of the others. With ``--worst`` the points behind them. The oracle differentiates definitions that share nothing with
-the rules (``shape_families.py``) at 256 bits and more: the precision is doubled until Arb's balls say that 60 bits of
-a difference are right, or as many of mpmath's agree with those before. Points whose derivative is below 1e-290 or above
-1e290 are left out.
+One row for each function and parameter: points, the relative error in the median, of one point in a thousand, and the
+largest, how many derivatives are not finite, how many are off by more than 1e-9; at how many more points SciPy's value
+is wrong by more than 1e-9, or not finite, which are left out of the others; and the time of value and derivative beside
+that of the function. With ``--worst`` the points behind them. The oracle differentiates definitions that share nothing
+with the rules (``shape_families.py``) at 256 bits and more: the precision is doubled until Arb's balls say that 60 bits
+of a difference are right, or as many of mpmath's agree with those before. Points whose derivative is below 1e-290 or
+above 1e290 are left out, and logarithms of numbers below 1e-308.
+
+With ``--keep`` the oracle's answers stay in a folder, a file for 2,000 points each, and the next run goes on from them:
+``--minutes`` says how long the oracle may take for a family's further points in this run.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 import warnings
@@ -128,33 +133,61 @@ class Measured(NamedTuple):
     points: np.ndarray
     misses: np.ndarray  # points and errors where SciPy's value is wrong
     undecided: int
+    times: float  # of value and derivative, beside the function's
 
 
-def _points(family, count: int, seed: int):
-    rng = np.random.default_rng(seed)
+_PART = 2000  # points whose answers are one file
+
+
+def _points(family, count: int, seed: int, part: int):
+    rng = np.random.default_rng([seed, part] if part else seed)
     if isinstance(family, Family):
-        return np.broadcast_arrays(*family.points(rng, min(count, family.most_points))), None
+        return np.stack(np.broadcast_arrays(*family.points(rng, count))), None
     source = FAMILIES[family.family]
-    points = [np.array(p) for p in source.points(rng, min(count, family.most_points))]
+    points = np.array(source.points(rng, count))
     rising = next(m for m, which in source.members.values() if which == family.value)
     guesses = points[family.place].copy()
     points[family.place] = rising(*points)
     fine = (points[family.place] > 1e-300) & (points[family.place] < 1)
-    return [p[fine] for p in points], guesses[fine]
+    return points[:, fine], guesses[fine]
 
 
-def measure(kit, family: Family | Inverse, count: int, seed: int = 0, keep: Path | None = None):
+def _answers(kit, family: Family | Inverse, count: int, seed: int, minutes: float, keep: str):
+    """Return points, values and derivatives in the shapes, from the files ``keep`` and then from the oracle."""
+    parts, began = [], time.process_time()
+    for part in range(-(-count // _PART)):
+        arguments, guesses = _points(family, min(count - part * _PART, _PART), seed, part)
+        file = Path(f"{keep} {part}.npz")
+        kept = np.load(file) if keep and file.exists() else None
+        if kept is None or not np.array_equal(kept["arguments"], arguments):
+            if part and time.process_time() - began > 60 * minutes:
+                break
+            values, slopes = truths(kit, family, arguments, guesses)
+            kept = {"arguments": arguments, "values": values, "slopes": slopes}
+            if keep:
+                np.savez(file, **kept)
+        parts.append([kept["arguments"], kept["values"], kept["slopes"]])
+    return [np.concatenate(a, axis=-1) for a in zip(*parts, strict=True)]
+
+
+def _times(function, arguments, place: int) -> float:
+    """Return the CPU time of value and derivative at 10,000 points beside the function's: the least of three turns."""
+    few = [np.ascontiguousarray(a[:10_000]) for a in arguments]
+    held = lambda p: function(*few[:place], p, *few[place + 1 :])
+    took = np.empty((2, 3))
+    for turn in range(3):
+        for row, of in enumerate((held, lambda p: da.jvp(held, (p,), (np.ones(len(p)),)))):
+            began = time.process_time()
+            of(few[place])
+            took[row, turn] = time.process_time() - began
+    return took[1].min() / took[0].min()
+
+
+def measure(kit, family: Family | Inverse, count: int, seed: int = 0, minutes: float = math.inf, keep: str = ""):
     """Yield what is measured of a family's members, for each and each shape."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        arguments, guesses = _points(family, count, seed)
-        if keep is not None and keep.exists():
-            kept = np.load(keep)
-            values, slopes = kept["values"], kept["slopes"]
-        else:
-            values, slopes = truths(kit, family, arguments, guesses)
-            if keep is not None:
-                np.savez(keep, values=values, slopes=slopes)
+        arguments, values, slopes = _answers(kit, family, count, seed, minutes, keep)
         inverse = isinstance(family, Inverse)
         members = {n: (m, 0) for n, m in family.members.items()} if inverse else family.members
         for name, (ours, which) in members.items():
@@ -163,21 +196,23 @@ def measure(kit, family: Family | Inverse, count: int, seed: int = 0, keep: Path
                 held = lambda p, place=place, f=ours: f(*arguments[:place], p, *arguments[place + 1 :])
                 out, found = da.jvp(held, (arguments[place],), (np.ones(len(truth)),))
                 scale = np.maximum(np.abs(value), 0.0 if inverse else np.abs(truth * arguments[place]))
-                scale = np.minimum(scale, 1.0) if name.split(".")[-1].startswith("log") else scale
+                logarithm = name.split(".")[-1].startswith("log")
+                scale = np.minimum(scale, 1.0) if logarithm else scale
                 right = np.abs(out - value) <= (1e-10 if inverse else 1e-9) * scale  # a quantile's error is passed on
                 shown = np.isfinite(truth) & (np.abs(truth) > 1e-290) & (np.abs(truth) < 1e290) & np.isfinite(value)
+                shown &= (value > -708) | (not logarithm)  # of a number with all its digits
                 errors = np.where(np.isfinite(found), np.abs(found - truth) / np.abs(truth), np.nan)
                 at, missed = shown & right, shown & ~right
                 table = np.stack(arguments, axis=-1)
                 yield Measured(
                     name, place, errors[at], table[at], np.column_stack([table, errors])[missed],
-                    int(np.sum(~np.isfinite(truth))),
+                    int(np.sum(~np.isfinite(truth))), _times(ours, arguments, place),
                 )  # fmt: skip
 
 
 _HEAD = (
-    "| function | in argument | points | median | largest | not finite | above 1e-9 | SciPy wrong |\n"
-    + "|---" * 8
+    "| function | in argument | points | median | 99.9 % | largest | not finite | above 1e-9 | SciPy wrong | time |\n"
+    + "|---" * 10
     + "|"
 )
 
@@ -187,16 +222,18 @@ Written by `python -m benchmarks.shapes --points {points} --page docs/reference/
 {oracle}, with NumPy {numpy} and SciPy {scipy}. A row is a function, differentiated in the argument of that number, in
 the order of the definition in `benchmarks/shape_families.py`, where its points are drawn, too. Errors are relative.
 *Not finite* and *above 1e-9* count points where SciPy's value is right; where that is wrong by more than 1e-9 (1e-10
-for a quantile), or not finite, a point counts in the last column alone. Points whose derivative is below 1e-290 or
-above 1e290 are left out. [](shape-parameters.md) says what is above 1e-9, and why.
+for a quantile), or not finite, a point counts in that column alone. Points whose derivative is below 1e-290 or above
+1e290 are left out, and logarithms of numbers below 1e-308, which have lost digits. *Time* is that of value and
+derivative at 10,000 points, beside that of the function. [](shape-parameters.md) says what is above 1e-9, and why.
 
 """
 
 
 def _row(m: Measured) -> str:
     lost, wrong = np.sum(np.isnan(m.errors)), np.sum(m.errors > 1e-9)
-    median, largest = (f(m.errors) if len(m.errors) > lost else np.nan for f in (np.nanmedian, np.nanmax))
-    numbers = f"{len(m.errors):,} | {median:.0e} | {largest:.0e} | {lost} | {wrong} | {len(m.misses)}"
+    finite = m.errors[~np.isnan(m.errors)]
+    errors = " | ".join(f"{e:.0e}" for e in np.quantile(finite, [0.5, 0.999, 1.0])) if len(finite) else "– | – | –"
+    numbers = f"{len(m.errors):,} | {errors} | {lost} | {wrong} | {len(m.misses)} | {m.times:.1f}"
     return f"| `{m.name}` | {m.place} | {numbers} |"
 
 
@@ -208,22 +245,25 @@ def main(argv: list[str] | None = None) -> int:
         type=int,
         default=200,
         metavar="N",
-        help="points for each function and parameter, at most: fewer where the oracle is slow",
+        help="points for each function and parameter",
     )
     parser.add_argument("--only", action="append", choices=FAMILIES, help="only this family (repeatable)")
     parser.add_argument("--oracle", choices=["arb", "mpmath"], default="arb" if flint else "mpmath")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=0, metavar="N", help="print the N worst points of each row")
+    parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="of the oracle, for each family")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the oracle's answers there, and use them")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the table as a page of the documentation")
     args = parser.parse_args(argv)
     kit = Arb if args.oracle == "arb" else Mpmath
     print(f"Oracle: {kit.name}; {args.points} points.\n\n{_HEAD}", flush=True)
+    if args.keep:
+        args.keep.mkdir(parents=True, exist_ok=True)
     rows, failed = [], False
     for name in args.only or FAMILIES:
         began = time.process_time()
-        keep = args.keep / f"{name} {args.points} {args.seed}.npz" if args.keep else None
-        for m in measure(kit, FAMILIES[name], args.points, args.seed, keep):
+        keep = str(args.keep / f"{name} {args.seed}") if args.keep else ""
+        for m in measure(kit, FAMILIES[name], args.points, args.seed, args.minutes, keep):
             failed |= not np.all(m.errors <= 1e-9)
             rows.append(_row(m))
             print(rows[-1], flush=True)

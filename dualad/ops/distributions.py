@@ -106,7 +106,18 @@ def _f(n, m, x):
 
 
 def _student(df, t):
-    return np.exp(-0.5 * (df + 1) * np.log1p(t * t / df) - sp.betaln(0.5, 0.5 * df)) / np.sqrt(df)
+    return np.exp(-0.5 * (df + 1) * np.log1p(t * t / df) + _student_front(0.5 * df))
+
+
+def _student_front(z):
+    """Return log(Γ(z + ½)/(Γ(z) √2πz)): where z is large by its asymptotic series, as gamma functions lose digits."""
+    large = z > 16
+    w = 1 / where(large, z, 16.0)
+    square, total = w * w, 0.0
+    for coefficient in (-31 / 18432, 17 / 14336, -1 / 640, 1 / 192, -1 / 8):
+        total = coefficient + square * total
+    z = where(large, 1.0, z)
+    return where(large, w * total - 0.5 * math.log(2 * math.pi), -sp.betaln(0.5, z) - 0.5 * np.log(2 * z))
 
 
 def _binomial(k, n, p):

@@ -462,6 +462,13 @@ class BetaPoint:
         near = _exponent(a, moved, log_x + np.log(total)) / a - 1 / a + _rest_difference(0, a, b)
         return weight, b / total * np.where(a < 1, far, near)
 
+    def centred_power(self, j: int):
+        """Return ∂/∂b where a is 1, or ∂/∂a where b is, the mean held: ``tail`` cancels far from it."""
+        near, far = (self.x, self.y) if j else (self.y, self.x)
+        close = near < 0.4
+        rest = np.where(close, _log_rest(np.where(close, -near, 0.0)), np.log(far) + near)
+        return (-1.0) ** j * self.front / self.total * (rest / near)
+
 
 def beta_integral(a, b, point, order: tuple[int, int], form: str):
     """Return the derivative of I(a, b, x), of an order above (0, 0) in a and b, at x, the odds x/(1−x), or a ratio.
@@ -482,6 +489,9 @@ def beta_integral(a, b, point, order: tuple[int, int], form: str):
                 part = at[side]
                 part = part.tail(order, centred) if below[side[0]] else -part.turned().tail((j, i), centred)
                 out[fine[side]] = part
+        if centred:
+            power = np.flatnonzero((at.a if j else at.b) == 1)
+            out[fine[power]] = at[power].centred_power(j)
     return out.reshape(shape)
 
 

@@ -40,6 +40,24 @@ def test_quantiles_of_beta_beside_one() -> None:
         np.testing.assert_allclose(found, np.negative(other), rtol=1e-11, atol=1e-290)
 
 
+def test_two_degrees_of_freedom_in_the_tail() -> None:
+    """The leading terms of the derivative cancel: of 1 − (1 + 2x/m)^(−m/2) in m, and of its mirror image."""
+    m, x = 2858.5, 1.99e-8
+    with mp.workdps(60):
+        exact = float(mp.diff(lambda m: -((1 + 2 * mp.mpf(x) / m) ** (-m / 2)), mp.mpf(m)))
+    np.testing.assert_allclose(da.grad(lambda m: sp.fdtr(2.0, m, x))(m), exact, rtol=1e-13)
+    np.testing.assert_allclose(da.grad(lambda m: sp.fdtr(m, 2.0, 1 / x))(m), -exact, rtol=1e-13)
+
+
+@pytest.mark.parametrize("df", [0.1, 31.9, 32.1, 1e6])
+def test_density_of_student(df: float) -> None:
+    t = mp.mpf(0.7)
+    with mp.workdps(60):
+        n = mp.mpf(df)
+        density = mp.gammaprod([(n + 1) / 2], [n / 2]) * mp.power(1 + t * t / n, -(n + 1) / 2) / mp.sqrt(mp.pi * n)
+    np.testing.assert_allclose(da.grad(lambda t: sp.stdtr(df, t))(0.7), float(density), rtol=3e-15)
+
+
 @pytest.mark.parametrize(("law", "sign"), [("genextreme", -1), ("genpareto", 1)])
 def test_beside_the_end_of_a_support(law: str, sign: int) -> None:
     """1 + cx is a small difference there, and the derivative in c the larger the smaller it is."""
