@@ -100,6 +100,8 @@ class Jitted(HasFront):
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
         self._sees_order = takes_any_keyword(f)
         self._entries: tuple[FastPath, ...] = ()
+        #: an entry, and what is called without its guards
+        self._bare: tuple[FastPath | None, Callable | None] = (None, None)
         #: the entries in Python, where there is no front in machine code
         self._quick: tuple[Callable, ...] = ()
         self._found: dict[Any, list[Specialisation]] = {}
@@ -180,10 +182,15 @@ class Jitted(HasFront):
         What does not depend on the arguments is returned itself at each call, and is not to be written to.
         """
         out = self(*args)
-        bare = self._entries[0].without_captures() if len(self._entries) == 1 else None
-        if len(self._entries) == 1 and self._entries[0].is_constant:
+        if len(self._entries) != 1:
+            return None
+        if self._entries[0].is_constant:
             return lambda *at: out
-        return None if bare is None else front([bare], MethodType(Jitted.__call__, self))
+        if self._bare[0] is not self._entries[0]:
+            bare = self._entries[0].without_captures()
+            made = None if bare is None else front([bare], MethodType(Jitted.__call__, self))
+            self._bare = self._entries[0], made
+        return self._bare[1]
 
     def _specialised(self, args: tuple, kwargs: dict) -> Specialisation:
         given, key = self._flat(args, kwargs)
@@ -393,16 +400,9 @@ class Jitted(HasFront):
         self._uncompiled.add(key)
 
     def _add_entry(self, spec: Specialisation, args: tuple, kwargs: dict) -> None:
-        traced = spec.traced
-        if (
-            traced.written
-            or traced.captured
-            or traced.decisions
-            or traced.draws
-            or any([r is not None for r in traced.returned])
-        ):
-            return
-        if traced.strides is not None:
+        t = spec.traced
+        does_more = t.written or t.captured or t.decisions or t.draws or t.strides is not None
+        if does_more or any([r is not None for r in t.returned]):
             return
         try:
             made = FastPath(args, kwargs, self._static_places | self._static_names, spec, self._run_eagerly)

@@ -143,20 +143,21 @@ class Inputs:
         return fill
 
     def close(
-        self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun", finish: Callable | None = None
-    ) -> Closed:
+        self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun", finish: Callable | None = None,
+        result: Callable[[], list[Aval] | None] = lambda: None,
+    ) -> Closed:  # fmt: skip
         """Take a function ``f(*x, *args)``, and what it reads from its closure.
 
         To find that, it is written down once for arguments like the examples; outside of transforms, where functions
-        hold no tensors, it is called once to see what it returns. A function that can't be (it branches on values, or
-        is not NumPy) is searched for tensors, and noticed later if it reads others. ``finish(out, name)``, if given,
-        makes one plain array of its result, and what it refuses is refused at once.
+        hold no tensors, it is called once to see what it returns, unless ``result()`` tells. A function that can't be
+        (it branches on values, or is not NumPy) is searched for tensors, and noticed later if it reads others.
+        ``finish(out, name)``, if given, makes one plain array of its result, and what it refuses is refused at once.
         """
         check_callable(f, self.where, name)
         n, fill = len(examples), self.add(args)
         closed, known = Closed(f, n, fill, self.where, finish), len(self.arrays)
         if finish is None and not running.get() and not self.arrays:
-            closed.avals = _plain_avals(f, (*examples, *args))
+            closed.avals = result() or _plain_avals(f, (*examples, *args))
             if closed.avals is not None:
                 return closed
         avals = [*[Aval(a.shape, a.dtype) for a in map(aval_of, examples)], *map(aval_of, self.arrays)]

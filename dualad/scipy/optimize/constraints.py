@@ -18,6 +18,7 @@ from ...errors import ArgumentError
 from ...surface.arguments import operand
 from ..closures import Closed, Inputs
 from ..mirror import as_args
+from .nonlinear import known_result
 from .problem import SolverCall
 from .stationary import Constraints, Limits, Part
 
@@ -209,7 +210,7 @@ def _filled(f: Closed | None, values: Sequence) -> Callable | None:
 
 
 def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any, Callable, int]:
-    closed = inputs.close(f, [start], args)
+    closed = inputs.close(f, [start], args, result=lambda: known_result(f, start, args))
     value = lambda x, values: np.reshape(operand(closed(values, x)), (-1,))
     size = closed.avals[0].size if closed.avals is not None else np.size(operand(closed(inputs.arrays, start)))
     return closed, value, size

@@ -22,7 +22,7 @@ from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
 from .ipopt import SOLVERS, solve_by
 from .native import is_wanted
-from .nonlinear import model_of, one_number
+from .nonlinear import known_result, model_of, one_number
 from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, is_jitted, solves, start_of
 from .stationary import Constraints, Limits, Native, Part, optimum
 
@@ -47,7 +47,8 @@ class Objective(SolverCall):
         self.jac, self.hess, self.is_jitted = jac, hess, is_jitted(fun)
         pair, args = jac is True, as_args(args)
         self.pair = self.inputs.close(fun, [self.start], args) if pair else None
-        self.fun = self.inputs.close((lambda *a: fun(*a)[0]) if pair else fun, [self.start], args)
+        known = lambda: None if pair else known_result(fun, self.start, args)
+        self.fun = self.inputs.close((lambda *a: fun(*a)[0]) if pair else fun, [self.start], args, result=known)
         quasi = isinstance(hess, so.HessianUpdateStrategy)
         self.own_jac = self.close_given(jac, args, "jac")
         self.own_hess = None if quasi else self.close_given(hess, args, "hess")
