@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as ss
 
 from dualad.scipy import optimize
+from dualad.scipy.optimize import ipopt, ipopt_in_c
 
 __all__ = ["PROBLEMS", "by_casadi", "by_dualad"]
 
@@ -325,51 +326,41 @@ _ROUNDS = 9
 _OPTIONS = {"tol": 1e-9, "max_iter": 500}
 
 
-class _Watched:
-    """Ipopt's problem, with the time that its callbacks take."""
+class _Watched(ipopt_in_c.InC):
+    """Ipopt's problem, with the time that its callbacks take by the clock that CasADi reads as well."""
 
-    spent, begun = 0.0, 0.0
-    real = None
+    def __init__(self, *args, **given):
+        _Watched.last, self.begun = self, time.process_time()
+        super().__init__(*args, **given)
+        for f in self.fillers.values():
+            f.seconds = 0.0
 
-    def __new__(cls, *, problem_obj, **given):
-        for name in ("objective", "gradient", "constraints", "jacobian", "hessian"):
-            if hasattr(problem_obj, name):
-                setattr(problem_obj, name, cls.timed(getattr(problem_obj, name)))
-        cls.begun, cls.spent = time.process_time(), 0.0
-        return cls.real(problem_obj=problem_obj, **given)
-
-    @classmethod
-    def timed(cls, f):
-        def function(*args):
-            start = time.process_time()
-            out = f(*args)
-            cls.spent += time.process_time() - start
-            return out
-
-        return function
+    @property
+    def spent(self):
+        return sum([f.seconds for f in self.fillers.values()])
 
 
 def by_dualad(make, times=2):
     """Yield the solutions of a problem: of each x, its value, and CPU seconds before the iterations, in evaluations and
     in Ipopt.
     """
-    cyipopt = importlib.import_module("cyipopt")
     p = make(_NUMPY)
     held = () if p.held is None else optimize.NonlinearConstraint(p.held, *p.limits)
     box = optimize.Bounds(p.low, p.high)
-    _Watched.real, cyipopt.Problem = cyipopt.Problem, _Watched
+    real, ipopt.InC = ipopt.InC, _Watched
     try:
         for _ in range(times):
             start = time.process_time()
             out = optimize.minimize(
                 p.objective, p.start, method="ipopt", bounds=box, constraints=held, options={**_OPTIONS}
             )
+            end, it = time.process_time(), _Watched.last
             yield SimpleNamespace(
-                x=out.x, value=out.fun, steps=out.nit, first=_Watched.begun - start, evaluations=_Watched.spent,
-                own=time.process_time() - _Watched.begun - _Watched.spent, success=out.success,
+                x=out.x, value=out.fun, steps=out.nit, first=it.begun - start, evaluations=it.spent,
+                own=end - it.begun - it.spent, success=out.success,
             )  # fmt: skip
     finally:
-        cyipopt.Problem = _Watched.real
+        ipopt.InC = real
 
 
 def by_casadi(make, kind, times=1):

@@ -59,6 +59,7 @@ _places = "dualad.lift.places"  # without which nothing was ever swapped
 ABOVE.original = lambda *args: sys.modules[_places].original_in(*args) if _places in sys.modules else args[2]
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
+ABOVE.extension = lambda: importlib.import_module("dualad.compile.native.front").extension()
 ABOVE.check_rule_in_use = lambda *args: importlib.import_module("dualad.testing.rules").check_rule_in_use(*args)
 ABOVE.settings = {"jit": "make it a setting, jit(f, static_argnums=...)"}
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.aval import is_weak
 from ..program.ir import Program
-from ..program.variable import Step
+from ..program.variable import Step, Variable
 from .first_call import FirstCall
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
@@ -47,6 +47,11 @@ class Compiled:
     calls: Mapping[str, int]
     groups: Sequence[Equations] = ()
     machine: Tally = field(default_factory=Tally)
+    #: where all is groups: each with what it reads, constants and numbers of values (inputs first, then results), and
+    #: the number of the first result of all
+    parts: tuple[Sequence[tuple[Equations, Sequence]], int] | None = None
+    #: whether there is one group, which returns what all is to return
+    is_one: bool = False
     #: ``run`` without the check at the first call
     direct: Callable = field(init=False)
     run: Callable = field(init=False)
@@ -57,6 +62,9 @@ class Compiled:
 
     def __post_init__(self) -> None:
         self.run = self.direct = self.variant(lambda group: group.run)
+        if self.parts is not None:  # for callers in C
+            parts, out = self.parts
+            self.direct.parts = tuple([(g.run, tuple(sources)) for g, sources in parts]), out  # type: ignore[attr-defined]
         self.source = "\n\n".join([self.source, *[f"; native code\n{g.text}" for g in self.groups]])
 
     def check(self, plain: Program, most: float) -> None:
@@ -101,18 +109,32 @@ def _compile(program: Program) -> Compiled:
         whole: Sequence[Step] = grouped.steps
         steps = attempt(find.__name__, functools.partial(regroup, find, grouped), whole)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
+    is_one = False
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0].op, (Group, Pass)):
-        own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
-        if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
+        is_one = list(map(id, program.outputs)) == list(map(id, group.writes))
+        is_one = is_one and (type(group) is Group or all([v.aval.shape for v in group.writes]))
+        if is_one and list(map(id, program.inputs)) == list(map(id, group.reads)):
             return Compiled(program, "", lambda entry: entry(group), {"native": 1}, groups=[group])
     writer = _Writer()
-    return _finish(program, name, writer, writer.function(grouped))
+    return _finish(program, name, writer, writer.function(grouped), _parts_of(grouped), is_one)
+
+
+def _parts_of(grouped: Program) -> tuple | None:
+    """Return the groups of a program that is nothing else (``Compiled.parts``)."""
+    number = {v: i for i, v in enumerate([*grouped.inputs, *[v for s in grouped.steps for v in s.outs]])}
+    first = grouped.outputs[0] if grouped.outputs else None
+    if type(first) is not Variable or not all([isinstance(s.op, (Group, Pass)) for s in grouped.steps]):
+        return None
+    parts = [(s.op, [number[a] if type(a) is Variable else a for a in s.args]) for s in grouped.steps]
+    return parts, number[first]
 
 
 _count = [0]
 
 
-def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Compiled:
+def _finish(
+    program: Program, name: str, writer: _Writer, body: list[str], parts: tuple | None, is_one: bool
+) -> Compiled:  # fmt: skip
     while name in writer.names:  # a function called as an operator is, np.linalg.cholesky itself: it would call itself
         name += "_"
     given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
@@ -128,7 +150,9 @@ def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Co
         quiet = np.errstate(all="ignore")  # what the eager program would have silenced may be computed here
         return namespace[name] if set(writer.calls) <= {"native"} else quiet(namespace[name])
 
-    return Compiled(program, source, variant, writer.calls, groups=writer.groups)
+    return Compiled(
+        program, source, variant, writer.calls, groups=writer.groups, parts=parts, is_one=is_one
+    )  # fmt: skip
 
 
 class _Writer:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import itertools
 import operator
 from collections.abc import Callable, Container
 from typing import Any, NamedTuple
@@ -185,18 +186,26 @@ class FastPath:
         self._spec, self.run, self.run_eagerly = spec, spec.entered, run_eagerly
         #: how many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
-        self.hidden, self.captures, self.convention = spec.captures.inputs, spec.captures, _convention.get()
+        self.hidden, self.captures, self.convention = tuple(spec.captures.inputs), spec.captures, _convention.get()
         self.positional, self.names = len(args), tuple(kwargs)
         self.slots = len(args) + len(kwargs)
         self.guards: list[Guard] = []
-        #: the slots of the arrays, in the order of the leaves
-        self.leaves: list[int] = []
+        #: what ``run`` is called with: slots, in the order of the leaves, and what is hidden, which counts down from -1
+        self.given: list[int] = []
         for i, x in enumerate(args):
             self._look(x, i, i in statics)
         for name in sorted(kwargs):
             self._look(kwargs[name], len(args) + self.names.index(name), name in statics)
         #: what becomes of the tuple that ``run`` returns: it is the result, its one entry is, or ``rebuild`` makes it
         self.mode, self.rebuild = _rebuilt(spec.traced.tree)
+        self.given += [~i for i in range(len(self.hidden))]
+        compiled = spec.program.compiled
+        if compiled.is_one and self.run is compiled.direct:  # without Python in between
+            group, sources = compiled.parts[0][0]
+            constants = [x for x in sources if type(x) is not int]
+            at = itertools.count(len(self.hidden))
+            self.given = [self.given[x] if type(x) is int else ~next(at) for x in sources]
+            self.run, self.hidden = group.run, (*self.hidden, *constants)
 
     def _look(self, x: Any, slot: int, static: bool) -> None:
         kind = type(x)
@@ -206,12 +215,12 @@ class FastPath:
             if x.dtype.kind not in "biufc" or not x.dtype.isnative:
                 raise Unsupported
             self.guards.append(Guard("array", slot, (x.dtype, x.shape)))
-            self.leaves.append(slot)
+            self.given.append(slot)
         elif kind is int and not fits(x):
             raise Unsupported
         elif kind in (int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
             self.guards.append(Guard("type", slot, kind))
-            self.leaves.append(slot)
+            self.given.append(slot)
         elif x is None or kind in (bool, str):
             self.guards.append(Guard("is", slot, x))
         elif kind in (tuple, list):
@@ -274,7 +283,7 @@ class FastPath:
             tests.append("unchanged()")
         for i, x in enumerate(self.hidden):
             names[f"h{i}"] = x
-        arrays = [*[texts[slot] for slot in self.leaves], *[f"h{i}" for i in range(len(self.hidden))]]
+        arrays = [texts[i] if i >= 0 else f"h{~i}" for i in self.given]
         lines = [
             # A missing argument is no error here: the function itself will say what it misses.
             f"def enter({''.join([f'{a}=NO_MATCH, ' for a in given])}*rest):",

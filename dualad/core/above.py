@@ -63,6 +63,8 @@ class _Above:
     compiled: Callable[[Any], Any]
     #: the same to machine code, all of it, or None: llvmlite is not there, or knows no such code
     machine_code: Callable[[Any], Any]
+    #: the extension through which machine code is called, or None
+    extension: Callable[[], Any]
     #: compile a function, for each signature of its arguments
     jitted: Callable[[Callable], Callable]
     #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x, unless it has too large a share of

@@ -22,6 +22,7 @@ from dualad.core.tracer import Tracer
 from dualad.errors import ArgumentError, SparsityError
 from dualad.scipy import optimize
 from dualad.scipy.closures import Inputs
+from dualad.scipy.optimize import ipopt_in_c
 
 # ── a solver ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -529,3 +530,42 @@ def test_kept_code_follows_what_the_functions_read(method) -> None:
     assert solve(1.0)[0] < 1  # the number is branched on
     places[1] = 2
     np.testing.assert_allclose(solve(0.0), [2 / 1.01, 0.0, 2 / 1.01], atol=1e-5)
+
+
+def test_evaluations_run_no_python_and_find_what_cyipopt_finds(monkeypatch) -> None:
+    pytest.importorskip("cyipopt")
+    made, init = [], ipopt_in_c.InC.__init__
+    monkeypatch.setattr(ipopt_in_c.InC, "__init__", lambda self, *a, **k: (made.append(self), init(self, *a, **k))[1])
+    a = np.linspace(1.0, 2.0, 6)
+    fun = lambda x, p: np.sum((x - a) ** 2 * p) + x[0] * np.exp(x[1])
+    bent = optimize.NonlinearConstraint(lambda x: x[1:] * x[:-1] + a[1:], -1.0, 3.0)
+    straight = optimize.LinearConstraint(np.ones((1, 6)), 0.0, 4.0)
+    for held, is_code in (([bent], True), ([bent, straight], False)):
+        solve = lambda held=held: optimize.minimize(
+            fun, np.zeros(6), (np.arange(1.0, 7.0),), method="ipopt", constraints=held, options={"tol": 1e-10}
+        )  # fmt: skip
+        ours, fillers = solve(), made[-1].fillers
+        calls = {name: f.calls for name, f in fillers.items()}
+        assert calls["objective"] == ours.nfev and calls["gradient"] == ours.njev
+        assert all([bool(calls[name]) is is_code for name in ("constraints", "jacobian", "hessian")])
+        assert calls["hessian"] in (0, ours.nhev)
+        with monkeypatch.context() as patch:
+            patch.setattr("dualad.scipy.optimize.ipopt.library_of", lambda package: None)
+            theirs = solve()
+        assert ours.keys() == theirs.keys() and ours.message == theirs.message
+        for name in ("x", "fun", "jac", "constr", "multipliers", "lower_multipliers", "nit", "nfev", "njev", "nhev"):
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-12, atol=1e-13)
+    with pytest.raises(TypeError):
+        made[-1].add_option("max_iter", "many")
+
+
+def test_a_function_that_returns_another_number_of_constraints_is_seen() -> None:
+    pytest.importorskip("cyipopt")
+    count = [2]
+    held = optimize.NonlinearConstraint(lambda x: x[: count[0]], 1.0, 2.0)
+    fun = lambda x: np.sum(x**2)
+    for size in (2, 2, 3):
+        count[0] = size
+        out = optimize.minimize(fun, np.zeros(4), method="ipopt", constraints=held)
+        np.testing.assert_allclose(out.x, np.arange(4) < size, atol=1e-7)
+        assert len(out.multipliers) == size

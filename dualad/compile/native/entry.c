@@ -4,9 +4,10 @@
  * allocates the results, runs the code and makes the tuple; arguments that are not as declared go to a Python function.
  * A Front is the entry of what `jit` returns: it finds the signature that a call has, checks the guards of what the
  * function read, takes trees apart, and looks for NaN where that matters; a call that fits nothing goes to Python.
- * bind_front makes the method that calls an object's Front.
+ * bind_front makes the method that calls an object's Front. A Filler is what Ipopt calls: the code of a Front without
+ * Python's objects, where arguments and results are memory of the solver's.
  *
- * Both are described by tuples (stub.py and front.py say which) and keep them: pointers to objects are borrowed from
+ * All are described by tuples (stub.py, front.py and ipopt_in_c.py say which) and keep them: pointers to objects are borrowed from
  * there unless a comment says otherwise. Not for: what is computed, or which guards there are.
  */
 
@@ -20,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
@@ -346,12 +348,12 @@ typedef struct { const uintptr_t *at; uintptr_t held; Place *place; } Word;
 
 typedef struct { /* one signature, and what is done with its calls */
     PyObject *convention, *names, *hidden, *unchanged, *run, *meant, *rebuild;
-    Py_ssize_t positional, slots, tests, words, others, leaves, given, unsure;
+    Py_ssize_t positional, slots, tests, words, others, given, unsure;
     int mode; /* the result is the tuple that run returns, its one entry, or what rebuild makes of it */
     Test *test;
     Word *word;
     Place **other;    /* places that are not one word */
-    Py_ssize_t *leaf; /* slots; what is hidden comes behind them */
+    Py_ssize_t *source; /* of what is given to the code: a slot, or what is hidden, counted down from -1 */
 } Plan;
 
 typedef struct {
@@ -591,10 +593,8 @@ static int attempt(const Front *f, const Plan *p, PyObject *const *args, Py_ssiz
     for (Py_ssize_t i = 0; ours && i < p->tests; i++)
         ours = passes(&p->test[i], slots, &filled);
     if ((ours = ours && is_unchanged(p))) {
-        for (Py_ssize_t i = 0; i < p->leaves; i++)
-            given[i] = slots[p->leaf[i]];
-        for (Py_ssize_t i = p->leaves; i < p->given; i++)
-            given[i] = PyTuple_GET_ITEM(p->hidden, i - p->leaves);
+        for (Py_ssize_t i = 0; i < p->given; i++)
+            given[i] = p->source[i] < 0 ? PyTuple_GET_ITEM(p->hidden, ~p->source[i]) : slots[p->source[i]];
         /* Code that is not all machine code makes arrays by NumPy's functions. */
         PyObject *other = Py_TYPE(p->run) == &StubType ? NULL : PyDataMem_SetHandler(handler_capsule);
         out = PyObject_Vectorcall(p->run, given, p->given, NULL);
@@ -666,24 +666,23 @@ static int read_place(Front *f, Place *p, PyObject *row)
 
 static int read_plan(Front *f, Plan *plan, PyObject *row)
 {
-    PyObject *tests, *places, *leaves, *T = (PyObject *)&PyTuple_Type;
+    PyObject *tests, *places, *sources, *T = (PyObject *)&PyTuple_Type;
     if (!PyArg_ParseTuple(row, "OnO!nO!O!O!O!OOnOiO", &plan->convention, &plan->positional, T, &plan->names, &plan->slots, T,
-                          &tests, T, &places, T, &leaves, T, &plan->hidden, &plan->unchanged, &plan->run, &plan->unsure,
+                          &tests, T, &places, T, &sources, T, &plan->hidden, &plan->unchanged, &plan->run, &plan->unsure,
                           &plan->meant, &plan->mode, &plan->rebuild))
         return 0;
     const Py_ssize_t count = PyTuple_GET_SIZE(places);
     Place *place = take(f, count, sizeof(Place));
-    plan->tests = PyTuple_GET_SIZE(tests), plan->leaves = PyTuple_GET_SIZE(leaves);
-    plan->given = plan->leaves + PyTuple_GET_SIZE(plan->hidden);
+    plan->tests = PyTuple_GET_SIZE(tests), plan->given = PyTuple_GET_SIZE(sources);
     if (!place || !(plan->word = take(f, count, sizeof(Word))) || !(plan->other = take(f, count, sizeof(Place *))) ||
         !(plan->test = take(f, plan->tests, sizeof(Test))) ||
-        !(plan->leaf = take(f, plan->leaves, sizeof(Py_ssize_t))))
+        !(plan->source = take(f, plan->given, sizeof(Py_ssize_t))))
         return 0;
     for (Py_ssize_t i = 0; i < plan->tests; i++)
         if (!read_test(&plan->test[i], PyTuple_GET_ITEM(tests, i)))
             return 0;
-    for (Py_ssize_t i = 0; i < plan->leaves; i++)
-        plan->leaf[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(leaves, i));
+    for (Py_ssize_t i = 0; i < plan->given; i++)
+        plan->source[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(sources, i));
     for (Place *p = place; p < place + count; p++) {
         if (!read_place(f, p, PyTuple_GET_ITEM(places, p - place)))
             return 0;
@@ -716,6 +715,269 @@ failed:
     return NULL;
 }
 
+/* ── Filler ──────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+enum { MOVING = 3 }; /* arguments that a solver has: a point, and of a Hessian multipliers and the objective's factor */
+
+/* A piece of machine code with its tables, and where an argument of the solver's is put into one. */
+typedef struct { Stub *stub; void **given, **made, *work; } Part;
+typedef struct { void **place; Py_ssize_t which; } Moved;
+
+typedef struct {
+    ENTRY_HEAD
+    PyObject *slow, *same, *entries; /* a function of arrays, a result that never changes, the rows and the columns */
+    Py_ssize_t parts, moves; /* without parts the function in Python is called */
+    Part *part;
+    Moved *moved;
+    void **result;
+    Py_ssize_t moving, size, unsure, calls;
+    double seconds; /* what calls have taken, if it is not negative at first */
+} Filler;
+
+static PyObject *call_filler(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
+{
+    return PyObject_Vectorcall(((Filler *)self)->slow, args, flagged, names);
+}
+
+/* What an argument of a part is read from: one of the arguments at the start, or hidden. */
+static int take_argument(Filler *f, const Plan *p, PyObject *at, Py_ssize_t source, const Argument *declared, void **place,
+                         int64_t *cell)
+{
+    const Py_ssize_t slot = p->source[source];
+    PyObject *x = slot < 0 ? PyTuple_GET_ITEM(p->hidden, ~slot) : PyTuple_GET_ITEM(at, slot);
+    if (!(*place = numbers_of(x, declared, cell)))
+        return 0;
+    if (slot < 0 || slot >= f->moving)
+        return 1;
+    f->moved[f->moves++] = (Moved){place, slot};
+    return PyFloat_CheckExact(x) || PyArray_TYPE((PyArrayObject *)x) == NPY_DOUBLE;
+}
+
+/* Take parts of code, (stub, sources) each: a source is what the whole is given, or a result, by its number, or a constant.
+ * The whole returns the result with number `out`. */
+static int take_parts(Filler *f, const Plan *p, PyObject *parts, Py_ssize_t out, PyObject *at)
+{
+    const Py_ssize_t count = PyTuple_GET_SIZE(parts);
+    Py_ssize_t number = p->given, reads = 0, writes = 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Stub *s = (Stub *)PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts, k), 0);
+        if (Py_TYPE(s) != &StubType)
+            return 0;
+        reads += s->reads, writes += s->writes;
+    }
+    void **made = take(f, number + writes, sizeof(void *));
+    PyArrayObject **forms = take(f, number + writes, sizeof(PyObject *));
+    int64_t *cells = take(f, reads + 1, sizeof(int64_t));
+    if (!made || !forms || !cells || !(f->part = take(f, count, sizeof(Part))) ||
+        !(f->moved = take(f, reads + 1, sizeof(Moved))))
+        return 0;
+    for (Part *part = f->part; part < f->part + count; part++) {
+        PyObject *row = PyTuple_GET_ITEM(parts, part - f->part), *sources = PyTuple_GET_ITEM(row, 1);
+        Stub *s = part->stub = (Stub *)PyTuple_GET_ITEM(row, 0);
+        if (!(part->given = take(f, s->reads + 1, sizeof(void *))) || !(part->work = take(f, s->scratch + 1, 1)) ||
+            !(part->made = take(f, s->writes, sizeof(void *))))
+            return 0;
+        for (Py_ssize_t i = 0; i < s->reads; i++, cells++) {
+            const Argument *a = &s->arguments[i];
+            if (a->kind == IGNORED)
+                continue;
+            PyObject *x = PyTuple_GET_ITEM(sources, i);
+            const Py_ssize_t source = PyLong_CheckExact(x) ? PyLong_AsSsize_t(x) : -1;
+            if (source < 0)
+                part->given[i] = numbers_of(x, a, cells);
+            else if (source < p->given) {
+                if (!take_argument(f, p, at, source, a, &part->given[i], cells))
+                    return 0;
+            } else if (a->form ? is_like(forms[source], a->form) : a->one == &PyFloat_Type)
+                part->given[i] = made[source];
+            if (!part->given[i])
+                return 0;
+        }
+        for (Py_ssize_t i = 0; i < s->writes; i++, number++) {
+            PyArrayObject *form = forms[number] = s->results[i];
+            if (number == out) {
+                f->result = &part->made[i];
+                if (PyArray_TYPE(form) != NPY_DOUBLE || PyArray_SIZE(form) != f->size)
+                    return 0;
+            } else if (!(part->made[i] = made[number] = take(f, PyArray_NBYTES(form) + 1, 1)))
+                return 0;
+        }
+    }
+    f->parts = f->result ? count : 0;
+    return 1;
+}
+
+/* Take the code of a function for these arguments, if it is machine code alone; NULL for an exception. */
+static PyObject *take_code(Filler *f, PyObject *front, PyObject *at)
+{
+    const Plan *p = Py_TYPE(front) == &FrontType && ((Front *)front)->plans == 1 ? ((Front *)front)->plan : NULL;
+    if (!p || p->mode != 1 || p->slots != PyTuple_GET_SIZE(at))
+        return Py_None;
+    PyObject *parts, *kept, *code = NULL;
+    if (Py_TYPE(p->run) == &StubType) {
+        PyObject *sources = PyTuple_New(p->given);
+        for (Py_ssize_t i = 0; sources && i < p->given; i++)
+            PyTuple_SET_ITEM(sources, i, PyLong_FromSsize_t(i));
+        code = sources ? Py_BuildValue("((ON))n", p->run, sources, p->given) : NULL;
+    } else if (PyObject_HasAttrString(p->run, "parts"))
+        code = PyObject_GetAttrString(p->run, "parts");
+    else
+        return Py_None;
+    if (!code || !(kept = PyTuple_Pack(2, f->kept, code)))
+        return NULL;
+    Py_DECREF(code);
+    Py_SETREF(f->kept, kept);
+    f->unsure = p->unsure;
+    Py_ssize_t out;
+    if (!PyArg_ParseTuple(code, "O!n", &PyTuple_Type, &parts, &out) ||
+        (!take_parts(f, p, parts, out, at) && PyErr_Occurred()))
+        return NULL;
+    return Py_None;
+}
+
+/* Filler(slow, front, at, moving, size, same, entries): `slow` is called where `front` has no code for arguments like
+ * those `at`, of which the first are the solver's. */
+static PyObject *new_filler(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *front, *at;
+    Filler *f = new_entry(type, call_filler, args);
+    if (!f)
+        return NULL;
+    f->seconds = -1;
+    if (PyArg_ParseTuple(args, "OOO!nnOO", &f->slow, &front, &PyTuple_Type, &at, &f->moving, &f->size, &f->same,
+                         &f->entries) &&
+        take_code(f, front, at))
+        return (PyObject *)f;
+    Py_DECREF(f);
+    return NULL;
+}
+
+/* Note the exception that ends a search: an interrupt, or an error that is raised behind it. */
+static void end(PyObject *back)
+{
+    PyObject *kind, *error, *trace;
+    PyErr_Fetch(&kind, &error, &trace);
+    PyErr_NormalizeException(&kind, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    const int is_interrupt = PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt);
+    if (PyObject_SetAttrString(back, "stopped", Py_True) < 0 ||
+        PyObject_SetAttrString(back, is_interrupt ? "broken" : "error", is_interrupt ? Py_True : error) < 0)
+        PyErr_Clear();
+    Py_XDECREF(kind), Py_XDECREF(error), Py_XDECREF(trace);
+}
+
+static PyObject *copied(const double *numbers, npy_intp count)
+{
+    PyObject *made = PyArray_SimpleNew(1, &count, NPY_DOUBLE);
+    return made && count ? memcpy(PyArray_DATA((PyArrayObject *)made), numbers, count * sizeof(double)), made : made;
+}
+
+/* Fill by the function in Python; with NaN, from which the solver steps back, where that fails. */
+static void fill_slowly(Filler *f, PyObject *back, int n, const double *x, int m, const double *multipliers,
+                        double factor, double *out)
+{
+    PyObject *given[MOVING] = {copied(x, n)}, *found = NULL, *answer = NULL;
+    if (f->moving > 1)
+        given[1] = copied(multipliers, m), given[2] = PyFloat_FromDouble(factor);
+    if (!PyErr_Occurred() && (answer = PyObject_Vectorcall(f->slow, given, f->moving, NULL)))
+        found = PyArray_FROM_OTF(answer, NPY_DOUBLE, NPY_ARRAY_CARRAY_RO);
+    if (!found)
+        end(back);
+    if (found && PyArray_SIZE((PyArrayObject *)found) == f->size)
+        memcpy(out, PyArray_DATA((PyArrayObject *)found), f->size * sizeof(double));
+    else
+        for (Py_ssize_t i = 0; i < f->size; i++)
+            out[i] = Py_NAN;
+    Py_XDECREF(found), Py_XDECREF(answer);
+    for (int i = 0; i < MOVING; i++)
+        Py_XDECREF(given[i]);
+}
+
+static void fill(Filler *f, PyObject *back, int n, double *x, int m, double *multipliers, double factor, double *out)
+{
+    const clock_t begun = f->seconds < 0 ? 0 : clock();
+    int is_filled = 1;
+    if (f->same != Py_None)
+        memcpy(out, PyArray_DATA((PyArrayObject *)f->same), f->size * sizeof(double));
+    else if ((is_filled = f->parts > 0)) {
+        void *moving[MOVING] = {x, multipliers, &factor};
+        for (Moved *m = f->moved; m < f->moved + f->moves; m++)
+            *m->place = moving[m->which];
+        *f->result = out;
+        int status = 0;
+        for (Part *part = f->part; !status && part < f->part + f->parts; part++)
+            status = part->stub->body(part->given, part->made, part->work);
+        if (status && status != OUT_OF_BOUNDS) /* it was interrupted */
+            end(back);
+        is_filled = !status && !(f->unsure && nan_in(out, f->size));
+    }
+    f->calls += is_filled;
+    if (!is_filled)
+        fill_slowly(f, back, n, x, m, multipliers, factor, out);
+    if (f->seconds >= 0)
+        f->seconds += (double)(clock() - begun) / CLOCKS_PER_SEC;
+}
+
+/* Ipopt's callbacks (IpStdCInterface.h); its user data are the Filler of each, and what else is to be known. */
+enum { OBJECTIVE, GRADIENT, CONSTRAINTS, JACOBIAN, HESSIAN, BACK };
+
+static int eval_f(int n, double *x, int is_new, double *value, PyObject **user)
+{
+    return fill((Filler *)user[OBJECTIVE], user[BACK], n, x, 0, NULL, 0.0, value), 1;
+}
+
+static int eval_grad_f(int n, double *x, int is_new, double *slope, PyObject **user)
+{
+    return fill((Filler *)user[GRADIENT], user[BACK], n, x, 0, NULL, 0.0, slope), 1;
+}
+
+static int eval_g(int n, double *x, int is_new, int m, double *g, PyObject **user)
+{
+    if (m) /* else there is no such function */
+        fill((Filler *)user[CONSTRAINTS], user[BACK], n, x, 0, NULL, 0.0, g);
+    return 1;
+}
+
+static int tell_entries(Filler *f, int *rows, int *columns)
+{
+    int *sides[] = {rows, columns};
+    for (int i = 0; i < 2; i++)
+        memcpy(sides[i], PyArray_DATA((PyArrayObject *)PyTuple_GET_ITEM(f->entries, i)), f->size * sizeof(int));
+    return 1;
+}
+
+static int eval_jac_g(int n, double *x, int is_new, int m, int size, int *rows, int *columns, double *values, PyObject **user)
+{
+    Filler *f = (Filler *)user[JACOBIAN];
+    if (!m)
+        return 1;
+    return values ? fill(f, user[BACK], n, x, 0, NULL, 0.0, values), 1 : tell_entries(f, rows, columns);
+}
+
+static int eval_h(int n, double *x, int is_new, double factor, int m, double *multipliers, int are_new, int size, int *rows,
+                  int *columns, double *values, PyObject **user)
+{
+    Filler *f = (Filler *)user[HESSIAN];
+    return values ? fill(f, user[BACK], n, x, m, multipliers, factor, values), 1 : tell_entries(f, rows, columns);
+}
+
+static int intermediate(int mode, int iteration, double value, double inf_pr, double inf_du, double mu, double d_norm,
+                        double regularization, double alpha_du, double alpha_pr, int trials, PyObject **user)
+{
+    PyObject *answer = PyObject_CallMethod(user[BACK], "intermediate", "iid", mode, iteration, value);
+    const int goes_on = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    if (goes_on < 0)
+        end(user[BACK]);
+    return goes_on > 0;
+}
+
+static PyMemberDef filler_members[] = {
+    {"calls", T_PYSSIZET, offsetof(Filler, calls), READONLY, "calls of the code"},
+    {"seconds", T_DOUBLE, offsetof(Filler, seconds), 0, "processor time of all calls; it is taken from 0 on"},
+    {NULL}};
+
 /* ── the types, and the module ───────────────────────────────────────────────────────────────────────────────────── */
 
 #define TYPE(Name, make)                                                                                               \
@@ -724,7 +986,7 @@ failed:
      .tp_vectorcall_offset = offsetof(Entry, call), .tp_call = PyVectorcall_Call, .tp_traverse = traverse,             \
      .tp_dealloc = dealloc, .tp_new = make}
 
-static PyTypeObject StubType = TYPE(Stub, new_stub), FrontType = TYPE(Front, new_front);
+static PyTypeObject StubType = TYPE(Stub, new_stub), FrontType = TYPE(Front, new_front), FillerType = TYPE(Filler, new_filler);
 
 static Py_ssize_t front_offset; /* of the slot of an object that has its Front */
 
@@ -760,13 +1022,19 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "dualad.compile.native._entry", .m_size = -1, .m_methods = functions};
 
+#define ADDRESS(f) (unsigned long long)(uintptr_t)(f)
+
 PyMODINIT_FUNC PyInit__entry(void)
 {
     import_array();
     if (!(handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL)))
         return NULL;
+    FillerType.tp_members = filler_members;
     PyObject *module = PyModule_Create(&definition);
+    PyObject *callbacks = Py_BuildValue("KKKKKK", ADDRESS(eval_f), ADDRESS(eval_g), ADDRESS(eval_grad_f),
+                                        ADDRESS(eval_jac_g), ADDRESS(eval_h), ADDRESS(intermediate));
     if (!module || PyModule_AddType(module, &StubType) < 0 || PyModule_AddType(module, &FrontType) < 0 ||
+        PyModule_AddType(module, &FillerType) < 0 || PyModule_AddObject(module, "CALLBACKS", callbacks) < 0 ||
         PyModule_AddIntConstant(module, "OUT_OF_BOUNDS", OUT_OF_BOUNDS) < 0 ||
         PyModule_AddIntConstant(module, "SOURCE", DUALAD_SOURCE) < 0) {
         Py_XDECREF(module);

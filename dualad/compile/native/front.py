@@ -104,7 +104,7 @@ def _plan(entry: FastPath) -> tuple:
     watched += [(_CONTENT, a, _as_it_is(a), content) for a, content in captures.contents]
     tests = tuple([_test(*t) for t in entry.guards])
     signature = entry.convention, entry.positional, entry.names, entry.slots, tests
-    arrays = tuple(entry.leaves), entry.hidden
+    arrays = tuple(entry.given), entry.hidden
     return (
         *signature, tuple(watched), *arrays, captures.unchanged, entry.run, entry.unsure, entry.run_eagerly, entry.mode,
         entry.rebuild,

@@ -25,6 +25,7 @@ import numpy as np
 import scipy.optimize as so
 
 from ...errors import ArgumentError, SparsityError
+from .ipopt_in_c import InC, library_of
 from .nonlinear import Curvature, Rows, model_of
 from .problem import SolverCall, unguarded
 from .stationary import Constraints, Limits, Part
@@ -200,7 +201,13 @@ def solve_by(
         back.fill("hessian", H, functions["hessian"] if H.is_ours else H.entries, bool(bare))
     low, high = (np.full(n, -np.inf), np.full(n, np.inf)) if box.limits is None else box.limits(values)
     limits |= {"lb": np.array(low, float), "ub": np.array(high, float)}
-    problem = package.Problem(n=n, m=m, problem_obj=back, **limits)
+    in_parts = {"constraints": c and not c.is_curved, "jacobian": c and not c.is_ours, "hessian": H and not H.is_ours}
+    codes = {name: (f, ours[name][1]) for name, f in bare.items() if not in_parts.get(name)}
+    library = library_of(package) if codes and method == "ipopt" else None
+    if library is None:
+        problem = package.Problem(n=n, m=m, problem_obj=back, **limits)
+    else:
+        problem = InC(library, back, codes, n, m, **limits)
     back.current = getattr(problem, "get_current_iterate", back.current)
     options.setdefault("print_level", 0)
     options.setdefault("sb", "yes")
