@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
@@ -43,7 +43,7 @@ _SMALL = 10_000
 _WORK = 1000
 
 #: of a function that fills in nothing
-_NOTHING = (None, ())
+_NOTHING: tuple[Any, tuple] = (None, ())
 
 
 class _Kept:
@@ -93,6 +93,7 @@ class Rerun:
         self.arrays: dict[int, _Kept] = {}
         self._f = f
         self._fill, rest = getattr(f, "filled", _NOTHING)
+        self._given: list[Any]
         self._given, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
         for x in self._given:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
@@ -133,7 +134,7 @@ class Rerun:
         return self._filled(leaves)
 
     def _filled(self, leaves: list) -> tuple[Callable, tuple, dict]:
-        args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
+        args, kwargs, rest = cast(Any, optree.tree_unflatten(self._tree, leaves))
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
 
     def release(self) -> None:

@@ -12,7 +12,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..base.frames import hide_frames
 
@@ -92,7 +92,7 @@ def transform(function: F) -> F:
             made._made = (make, args, kwargs)
         return made
 
-    return make
+    return cast(F, make)
 
 
 def named(thing: Any, f: Callable, where: str) -> Any:

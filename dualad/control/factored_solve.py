@@ -58,6 +58,7 @@ class LU:
         S = (S * self.columns).astype(J.dtype)
         self.norm = float(np.max(np.sum(np.abs(S), 0), initial=0.0))
         self._letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[S.dtype.char]
+        self._pivots: Any
         factorize = getattr(_lapack(), self._letter + "getrf")
         self._lu, self._pivots, info = factorize(S) if S.size else (S, np.zeros(0, np.int32), 0)
         self.singular = info > 0

@@ -173,7 +173,7 @@ class Buffer(Tracer, opaque=True):
             target(self, value, "x[...] = v")
             return
         self._take_traced()  # the index may be traced and the value plain: nothing is written as it is
-        Tracer.__setitem__(self, index, value)
+        Tracer.__setitem__(self, index, value)  # type: ignore[index]  # it comes from a table
 
     def __iter__(self):
         if not self.shape:

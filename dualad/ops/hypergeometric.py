@@ -32,6 +32,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.special._ufuncs as sp
@@ -67,7 +68,7 @@ class Polynomials:
 
     def over(self, p: dict, linear: Linear, shift: float = 0.0) -> dict:
         value, slopes = linear
-        inverse, out = 1 / (value + shift), {}
+        inverse, out = 1 / (value + shift), dict[Any, Any]()
         for k in self.exponents:  # in an order in which those below come first
             total = p[k]
             for i, c in enumerate(slopes):
@@ -369,7 +370,7 @@ def _tricomi(ring: Polynomials, a, b, x) -> dict:
     """
     i, j = ring.exponents[-1]
     small = np.flatnonzero(a < 0.1)
-    parts = [_tricomi(ring, a[small] + 1, b[small] + n, x[small]) for n in (0, 1)] if i and small.size else None
+    parts = [_tricomi(ring, a[small] + 1, b[small] + n, x[small]) for n in (0, 1)] if i and small.size else []
     if parts:
         rest = ring.times(parts[0], (a[small] - b[small] + 1, (1.0, -1.0)))
     a, b, x = (v[:, None] for v in (a, b, x))
@@ -378,7 +379,7 @@ def _tricomi(ring: Polynomials, a, b, x) -> dict:
     peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * a / (root - linear)))
     exponent = lambda s: a * (peak + s) - x * np.exp(peak + s) + (b - a - 1) * np.logaddexp(0, peak + s)
     higher = [None, *[derivative_of_psi(n, a) for n in range(1, i)]]
-    total = dict.fromkeys(ring.exponents, 0.0)
+    total: dict[Any, Any] = dict.fromkeys(ring.exponents, 0.0)
     for side in (-1.0, 1.0):
         nodes, weights = crowded_panels(_to_depth(exponent, 0.05 * side), 0.8, 2.0, 4.5, 8.0, 13.0, 30.0, np.inf)
         s = peak + side * nodes

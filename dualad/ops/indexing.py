@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -97,16 +98,16 @@ def _is_advanced(template: tuple) -> bool:
 
 def indexed_shape(shape: tuple[int, ...], arrays, template: tuple) -> tuple[int, ...]:
     """Return the shape of an array of the given shape when indexed."""
-    out, axis = [], 0
+    kept, axis = list[int](), 0
     for e in template:
         if type(e) is tuple:
-            out.append(_length(e))
+            kept.append(_length(e))
             axis += 1
         elif e is None:
-            out.append(1)
+            kept.append(1)
         elif type(e) is int or e == ARRAY:
             axis += 1
-    out = (*out, *shape[axis:])
+    out = (*kept, *shape[axis:])
     if not _is_advanced(template):
         return out
     place = _find_advanced_place(template)
@@ -196,7 +197,7 @@ def _index_batch(size: int, values: Sequence, mapped: Sequence[bool], *, templat
     return np.moveaxis(out, lanes.place, 0) if lanes.place else out
 
 
-_INDEX_SAMPLES = [
+_INDEX_SAMPLES: list[Any] = [
     ((4,), {"template": (1,)}),
     ((4, 3), {"template": ((1, 3, 1), None, 2)}),
     ((4, 3), {"template": ((3, None, -2),)}),
@@ -361,8 +362,7 @@ def _index_add_batch(
 
 def _add_samples():
     """Make cotangents of the shapes that ``index`` gives."""
-    for *args, params in _INDEX_SAMPLES:
-        shape, *arrays = args
+    for shape, *arrays, params in _INDEX_SAMPLES:
         ct = indexed_shape(shape, arrays, params["template"])
         yield (ct, *arrays, {**params, "shape": shape})
 

@@ -84,6 +84,7 @@ def at_equal_values(f: Callable[Args, Out]) -> Callable[Args, Out]:
         token = looking.set(look)
         try:
             out = f(*args, **kwargs)
+            leaves: list[Any]
             leaves, tree = optree.tree_flatten(out, namespace=NAMESPACE)
             if look.met and not any([isinstance(x, Tracer) for x in leaves]):
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import numpy as np
 import optree
@@ -353,7 +353,7 @@ class RuledFunction(UserFunction, Generic[Args, Out]):
         rules = self._rules(held, others, by_name, template, arrays, trees)
         call = Call(self.__name__, function, rules, trees, innermost(arrays))
         out = bind(self._operator, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))
+        return cast(Out, optree.tree_unflatten(trees[0], list(out)))
 
     def _rules(
         self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list
@@ -402,7 +402,7 @@ def checked_leaves(given: Sequence, avals: Sequence[Aval | None], names: Sequenc
 
     ``None`` in place of a leaf stays ``None``: zero. ``where`` begins the messages ("the bwd rule of `f`").
     """
-    leaves = []
+    leaves: list[Any] = []
     for x, aval, name in zip(given, avals, names, strict=True):
         if aval is None or x is None:
             leaves.append(None)

@@ -52,7 +52,7 @@ def _twin(function: Callable) -> Callable:
 
 def twin_of(distribution: Any) -> Any:
     """Return an object with the attributes of a distribution of SciPy's, whose methods take tensors."""
-    twin = object.__new__(_class(type(distribution)))
+    twin: Any = object.__new__(_class(type(distribution)))
     twin.__dict__.update(vars(distribution))
     return twin
 

@@ -12,6 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,7 @@ _BENEATH = (
 
 
 def _in_place_of(package: list[str], frame: types.FrameType) -> str | None:
-    names = [frame.f_code.co_name]
+    names: list[Any] = [frame.f_code.co_name]
     if (instance := frame.f_locals.get("self")) is not None:
         names.append(getattr(instance, "name", None))  # norm.logpdf
         if names[0] in ("__init__", "__call__"):
@@ -134,7 +135,7 @@ def _public(module: str, name: str) -> str | None:
 
 def _of_sparse(error: BaseException) -> bool:
     """Whether an error comes from SciPy's sparse matrices, given a tensor or an array that holds tensors as objects."""
-    trace, inside = error.__traceback__, []
+    trace, inside = error.__traceback__, list[Any]()
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         is_sparse = f"{os.sep}scipy{os.sep}sparse{os.sep}" in file and not file.startswith(PACKAGE)

@@ -68,7 +68,7 @@ def parse_index(x, index) -> tuple[tuple, list]:
             taken += _axes_taken(e)
     if taken > len(shape):
         raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {taken} were indexed")
-    template, arrays, axis = [], [], 0
+    template, arrays, axis = list[Any](), list[Any](), 0
     for i, e in enumerate(parsed):
         kind = type(e)
         if kind is int:

@@ -92,7 +92,7 @@ def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
     _site.level = x.level
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
-        out[index] = x[index] if index else unshared(x) if copy else x
+        out[index] = x[index] if index else unshared(x) if copy else x  # type: ignore[index]
     if not copy and x.shape:
         lent(x, out)  # NumPy's np.asarray(x) would be x itself
     return out

@@ -49,7 +49,7 @@ def _setitem(self, index, value):
     assign(self, set_at(self, index, value))
 
 
-Tracer.__setitem__ = _setitem
+Tracer.__setitem__ = _setitem  # type: ignore[index]
 
 
 def _refuse_scalar(x: Tracer) -> None:

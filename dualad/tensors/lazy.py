@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class _Node:
 
     __slots__ = ("args", "avals", "op", "params", "results")
 
-    def __init__(self, op, args: list, params: dict, avals: tuple[Aval, ...], results: list | None = None) -> None:
+    def __init__(self, op, args: list, params: dict, avals: tuple[Aval, ...], results: Any = None) -> None:
         self.op, self.args, self.params, self.avals, self.results = op, args, params, avals, results
 
 

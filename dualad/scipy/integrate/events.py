@@ -159,8 +159,8 @@ class Asked:
         numbers = beneath(counts)
         rows = None if isinstance(numbers, Tracer) else np.reshape(numbers, (-1, 1 + len(watch.functions)))
         #: for the times, then for each event, the smallest and the largest number of occurrences; ``None`` in a program
-        self.least = None if rows is None else np.min(rows, 0, initial=np.iinfo(int).max) * bool(len(rows))
-        self.most = None if rows is None else np.max(rows, 0, initial=0)
+        self.least: Any = None if rows is None else np.min(rows, 0, initial=np.iinfo(int).max) * bool(len(rows))
+        self.most: Any = None if rows is None else np.max(rows, 0, initial=0)
 
     def how_many(self, event: int | None) -> int | None:
         """Return how often an event occurred (``None``: how many times there are), where that is one number."""
@@ -228,7 +228,8 @@ def _sample() -> tuple:
 
     level = lambda t, y: y[0] - 0.1 * t
     problem = Problem("sample", lambda t, y, p: y, 2, Settings("samples", "DOP853", 1e-8, 1e-8))
-    watch = Watch(problem, [level], [SimpleNamespace(name="level")], run)
+    named: Any = SimpleNamespace(name="level")
+    watch = Watch(problem, [level], [named], run)
     point = np.asarray(0.0), np.asarray(4.0), np.zeros(0), np.array([0.5, 0.0]), np.array([2.0, 0.1])
     return *point, {"call": watch, "timed": False}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 import scipy.interpolate as si
@@ -149,7 +150,7 @@ def _differentiate(t, c, k: int):
 def _basis(t, x, k: int, number) -> list:
     """Return the k + 1 basis functions that are not zero in an interval."""
     knots = {offset: take_along(t, number + offset) for offset in range(1 - k, k + 1)}
-    values = [np.ones(np.shape(x))]
+    values: list[Any] = [np.ones(np.shape(x))]
     for j in range(1, k + 1):
         saved, longer = None, []
         for r, value in enumerate(values):
@@ -216,7 +217,7 @@ def _end_derivatives(bc_type, shape: tuple[int, ...]) -> list[list[tuple]]:
     """Return for each end the list of (order, value)."""
     if bc_type is None or isinstance(bc_type, str):
         bc_type = (bc_type, bc_type)
-    out = []
+    out: list[Any] = []
     for end in bc_type:
         if end is None or (isinstance(end, str) and end == "not-a-knot"):
             out.append([])

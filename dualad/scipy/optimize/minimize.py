@@ -209,7 +209,7 @@ def _global(original: Callable) -> Callable:
     def solver(*given, require_success=True, tangent_solve=None, **named):
         where = f"scipy.optimize.{name}"
         given = arguments_of(signature, given, named)
-        inner = dict(given.get("minimizer_kwargs") or {})
+        inner: dict[str, Any] = dict(given.get("minimizer_kwargs") or {})
         bounds = given.get("bounds", inner.get("bounds"))
         x0 = given.get("x0")
         if x0 is None:
@@ -225,8 +225,8 @@ def _global(original: Callable) -> Callable:
 
         def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
             functions = problem.plain(values)
-            local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
-            whole = {**given, "func": functions["fun"]}
+            local: dict[str, Any] = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
+            whole: dict[str, Any] = dict(given, func=functions["fun"])
             changed = {
                 "bounds": box.plain(values), "constraints": held.plain(values, problem) if held else (), "args": (),
                 "x0": x0,

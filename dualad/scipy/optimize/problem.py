@@ -204,7 +204,7 @@ def unguarded(functions: dict[str, tuple[Callable, Sequence]]) -> dict[str, Call
 
     They are for a search in which nothing else does: then nothing writes to what they read, which is compared here.
     """
-    bare = {name: is_jitted(f) and f.unguarded(*at) for name, (f, at) in functions.items()}
+    bare: dict[str, Any] = {name: is_jitted(f) and f.unguarded(*at) for name, (f, at) in functions.items()}
     return bare if all(bare.values()) else {}
 
 

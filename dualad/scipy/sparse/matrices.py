@@ -8,6 +8,7 @@ constant. Not for: solving systems (``linalg.py``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as ss
@@ -115,7 +116,7 @@ def _declare(form: str, kind: str) -> None:
     name = f"{form}_{kind}"
     original = getattr(ss, name)
     forms = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-    body = {f"_{other}_container": _container(f"{other}_{kind}") for other in forms}
+    body: dict[str, Any] = {f"_{other}_container": _container(f"{other}_{kind}") for other in forms}
     words = f"As ``scipy.sparse.{name}``, of which it is a subclass; it meets tensors in ``@``, ``*``, ``+`` and ``-``."
     body |= {"__module__": __name__.rpartition(".")[0], "__doc__": words, "__slots__": ()}
     CLASSES[name] = type(name, (_MeetsTensors, original), body)

@@ -105,7 +105,8 @@ def _middle_of_power(k: int, x: float, n: int) -> float:
     def times(a: Any, b: Any) -> Any:
         return np.stack([sum([a[i] @ b[j - i] for i in range(j + 1)]) for j in order])
 
-    out, left = None, n
+    out: Any = None
+    left = n
     while left:
         if left & 1:
             out = H if out is None else times(out, H)
