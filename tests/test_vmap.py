@@ -141,7 +141,6 @@ def _lines_run(call) -> int:
         return tracer
 
     before = sys.gettrace()
-    gc.collect()
     gc.disable()  # finalizers of what earlier tests left behind are lines too
     sys.settrace(tracer)
     try:

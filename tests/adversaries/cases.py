@@ -31,14 +31,14 @@ __all__ = [
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
     "aliases": 4,
-    "control": 12,
+    "control": 8,
     "derivatives": 10,
     "inplace": 3,
     "large": 4,
-    "numpy_calls": 160,
+    "numpy_calls": 100,
     "objects": 8,
-    "state": 90,
-    "textbook": 10,
+    "state": 40,
+    "textbook": 6,
 }
 #: name of a kind -> how many of its programs a night runs
 NIGHTLY = {

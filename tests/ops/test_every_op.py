@@ -88,7 +88,7 @@ def for_jax(samples: list) -> list:
     return [max(group, key=lambda s: sum(np.size(a) for a in s.args)) for group in (real, other) if group]
 
 
-def spread(samples: list, count: int = 4) -> list:
+def spread(samples: list, count: int = 3) -> list:
     """Return some of the samples, the first and the last among them."""
     if len(samples) <= count:
         return samples
@@ -126,15 +126,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 #: SciPy takes tens of milliseconds for each of these, and a higher derivative is the function of a larger matrix
-SLOW_OPERATORS = {"logm": 1}
+SLOW_OPERATORS = {"logm"}
+
+#: checks whose one sample of numbers without axes is enough where each value is an integral or a series
+OF_SCALARS = {"third", "batched_second", "derivative_of_batched"}
+
+
+def samples_for(op, check: str) -> list:
+    samples = op_values.subjects(op)
+    assert samples, f"operator {op.name} has no samples"
+    if op.name in SLOW_OPERATORS or (check in OF_SCALARS and "shape_parameters.py" in op.place):
+        return samples[:1]
+    return FEWER_SAMPLES.get(check, list)(samples)
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # SciPy says so from 1e-13 on
 def test_operator(op, check) -> None:
-    samples = op_values.subjects(op)
-    assert samples, f"operator {op.name} has no samples"
-    samples = FEWER_SAMPLES.get(check, list)(samples)[: SLOW_OPERATORS.get(op.name)]
-    failures = []
+    samples, failures = samples_for(op, check), []
     for s in samples:
         # Overflow and division by zero are answers at some samples; the numbers are compared, not the warnings.
         with np.errstate(all="ignore"):

@@ -29,7 +29,7 @@ def lane(x, axis, i: int):
     return x if axis is None else np.take(x, i, axis=axis)
 
 
-def looped(f, args, axes, size: int, out_axis: int = 0) -> list:
-    """Call f lane by lane and stack the leaves of its results."""
-    lanes = [leaves(f(*(lane(x, a, i) for x, a in zip(args, axes, strict=True)))) for i in range(size)]
+def looped(f, args, axes, size: int, out_axis: int = 0, step: int = 1) -> list:
+    """Call f lane by lane, or for each so many-th lane, and stack the leaves of its results."""
+    lanes = [leaves(f(*(lane(x, a, i) for x, a in zip(args, axes, strict=True)))) for i in range(0, size, step)]
     return [np.stack([np.asarray(v) for v in vs], out_axis) for vs in zip(*lanes, strict=True)]

@@ -50,8 +50,9 @@ def by_ode(k: Any) -> np.ndarray:
 def test_robertson(solve: Callable) -> None:
     """The start does not satisfy the third equation, and has no part in the derivative."""
     end = lambda k: solve(k).y[:, -1]
-    np.testing.assert_allclose(da.jit(end)(RATES), by_ode(RATES), rtol=1e-6)
-    np.testing.assert_allclose(end(RATES), da.jit(end)(RATES), rtol=1e-9)
+    fast = da.jit(end)
+    np.testing.assert_allclose(fast(RATES), by_ode(RATES), rtol=1e-6)
+    np.testing.assert_allclose(end(RATES), fast(RATES), rtol=1e-9)
     assert solve(RATES).y[:, 0] == pytest.approx([1.0, 0.0, 0.0], abs=1e-15)
     along = RATES * np.array([1.0, -0.5, 0.3])
     ends = [by_ode(RATES + h * along) for h in (2e-3, 1e-3, -1e-3, -2e-3)]
@@ -59,7 +60,7 @@ def test_robertson(solve: Callable) -> None:
     for jacobian in (da.jacfwd, da.jacrev):
         np.testing.assert_allclose(da.jit(jacobian(end))(RATES) @ along, expected, rtol=1e-5)
     lanes = RATES * np.array([[1.0], [1.1], [0.9]])
-    np.testing.assert_allclose(da.jit(da.vmap(end))(lanes), [da.jit(end)(k) for k in lanes], rtol=1e-12)
+    np.testing.assert_allclose(da.jit(da.vmap(end))(lanes), [fast(k) for k in lanes], rtol=1e-12)
 
 
 def linear(m: Any, a: Any, b: Any, start: Any, t0: Any, t1: Any, **more: Any) -> Any:
@@ -92,7 +93,7 @@ def test_derivatives_in_the_mass_matrix_the_start_the_ends_and_parameters() -> N
     expected = np.stack(da.jacfwd(linear_exactly, EVERY)(*POINT))
     for transformed in (da.jacfwd(linear, EVERY), da.jit(da.jacfwd(linear, EVERY)), da.jit(da.jacrev(linear, EVERY))):
         np.testing.assert_allclose(np.stack(transformed(*POINT)), expected, atol=2e-8)
-    second = lambda f: np.array(da.hessian(lambda *x: f(*x)[1], (0, 2, 5))(*POINT))
+    second = lambda f: np.array(da.hessian(lambda *x: f(*x)[1], (0, 5))(*POINT))
     np.testing.assert_allclose(second(da.jit(linear)), second(linear_exactly), atol=1e-6)
 
 

@@ -81,8 +81,14 @@ PROBLEMS: dict[str, tuple[Callable, tuple, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        pytest.param(name, method, marks=[] if method == "RK45" or (i + j) % 4 == 0 else [pytest.mark.full])
+        for i, name in enumerate(PROBLEMS)
+        for j, method in enumerate(["RK23", "RK45", "DOP853"])
+    ],
+)
 def test_steps_are_scipys(name: str, method: str) -> None:
     f, span, y0 = PROBLEMS[name]
     options = {"rtol": 1e-5, "atol": 1e-7}
@@ -103,8 +109,9 @@ OPTIONS: dict[str, dict] = {
 }
 
 
-@pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "span"), [*[(name, (0.0, 3.0)) for name in OPTIONS], ("tolerances of each entry", (3.0, 0.0))]
+)
 def test_options_are_scipys(name: str, span: tuple) -> None:
     f = lambda t, y: predators(t, y, RATES)
     ours, theirs = [
@@ -287,8 +294,7 @@ def backwards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("backwards")
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
-@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
+@pytest.mark.parametrize(("method", "tol"), [("RK23", 1e-3), ("RK45", 1e-6), ("DOP853", 1e-3)])
 def test_derivatives_of_the_steps(method: str, tol: float) -> None:
     """Equal to the derivative of the unrolled steps, by complex steps; that of the solution is far from it."""
     options = {"args": (RATES,), "rtol": tol, "atol": tol}
@@ -317,7 +323,8 @@ def test_second_derivatives_of_the_steps(span: tuple) -> None:
     expected = np.stack([(slope(RATES + e) - slope(RATES - e)) / 2e-5 for e in 1e-5 * np.eye(4)])
     options = {"rtol": 1e-4, "sensitivity": "steps"}
     f = lambda p: np.sum(solve_ivp(predators, span, START, args=(p,), **options).y[:, -1])
-    for second in (da.hessian(f), da.jacfwd(da.grad(f)), da.jacrev(da.grad(f)), da.jacfwd(da.jacfwd(f))):
+    ways = (da.hessian(f), da.jacrev(da.grad(f))) if span[0] == 0 else (da.jacfwd(da.grad(f)), da.jacfwd(da.jacfwd(f)))
+    for second in ways:
         np.testing.assert_allclose(da.jit(second)(RATES), expected, atol=1e-6 * np.max(abs(expected)))
 
 

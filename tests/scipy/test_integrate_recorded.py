@@ -107,7 +107,9 @@ def landing(h, v, g):
 AT = (2.0, 1.0, 9.81)
 
 
-@pytest.mark.parametrize("method", ["RK45", "DOP853", "Tsit5", "Rodas5P"])
+@pytest.mark.parametrize(
+    "method", ["RK45", "Rodas5P", *[pytest.param(m, marks=pytest.mark.full) for m in ("DOP853", "Tsit5")]]
+)
 def test_derivatives_under_jit(method: str) -> None:
     speed = lambda h, v, g: -np.sqrt(v * v + 2 * g * h)
     cases = (

@@ -71,7 +71,7 @@ def check(seed: int) -> None:
         agree(da.jit(gradient(f))(*scan.args), jax_side.jax.grad(its, ALL)(*scan.args), f"seed {seed}, JAX: {scan}")
 
 
-@pytest.mark.parametrize("chunk", [*range(3), *[pytest.param(k, marks=pytest.mark.full) for k in range(3, 120)]])
+@pytest.mark.parametrize("chunk", [0, *[pytest.param(k, marks=pytest.mark.full) for k in range(1, 120)]])
 def test_random_scans(chunk: int) -> None:
     for seed in range(CHUNK * chunk, CHUNK * (chunk + 1)):
         check(seed)
