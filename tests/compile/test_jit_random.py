@@ -67,7 +67,7 @@ def check(seed: int) -> None:
             raise
 
 
-@pytest.mark.parametrize("chunk", [*range(4), *[pytest.param(c, marks=pytest.mark.full) for c in range(4, 200)]])
+@pytest.mark.parametrize("chunk", [*range(2), *[pytest.param(c, marks=pytest.mark.full) for c in range(2, 200)]])
 def test_random_programs_compiled(chunk: int, backend: str, request: pytest.FixtureRequest) -> None:
     if backend == "loops" and chunk and not request.config.getoption("--full"):
         pytest.skip("a slice of them, unless --full is given")

@@ -164,7 +164,7 @@ JAX = {
 @pytest.mark.parametrize("name", JAX)
 def test_like_jax(name: str) -> None:
     f, *args = JAX[name]
-    directions = [[random_like(rng, a) for a in args] for _ in range(3)]
+    directions = [[random_like(rng, a) for a in args] for _ in range(2 if name == "expm" else 3)]
 
     def nested(jvp, module):
         g, found = (lambda *xs: f(module, *xs)), []

@@ -96,7 +96,7 @@ def test_bounds_and_constraints(name) -> None:
         out = optimize.minimize(lambda x: hill(x, a, b), X0, **PROBLEMS[name](a, b), **OWN)
         return np.concatenate([out.x, np.reshape(out.fun, (1,))])
 
-    verify(f, A, B, second=name == QUICK[1], compiled=name == QUICK[0], rtol=1e-6, accuracy=3e-5)
+    verify(f, A, B, second=name == QUICK[1], compiled=name == QUICK[1], rtol=1e-6, accuracy=3e-5)
 
 
 def test_interior_points_and_multipliers() -> None:
