@@ -84,7 +84,7 @@ class InC:
         for name, size in sizes.items():
             f, at = codes.get(name, (None, ()))
             is_same = f is not None and type(f) is not extension.Front
-            same = np.ascontiguousarray(f(*at), float) if is_same else None
+            same = np.ascontiguousarray(f(*at), np.float64) if is_same else None
             moving, own = 3 if name == "hessian" else 1, entries.get(name)
             self.fillers[name] = extension.Filler(getattr(back, name), f, tuple(at), moving, size, same, own)
         limits = [np.ascontiguousarray(a, float) for a in (lb, ub, cl, cu)]
