@@ -41,7 +41,7 @@ def fails(*args, **kwargs):
 
 def model(x, w):
     y = np.tanh(x * w + 0.5)
-    for _ in range(600):  # long enough for loops to be looked for
+    for _ in range(300):  # long enough for loops to be looked for
         y = y * 0.75 + x
     return np.sum(y * y), y[1:] - y[:-1]
 

@@ -88,7 +88,8 @@ def test_both_solutions_of_bratu(guess: float, bracket: tuple) -> None:
     np.testing.assert_allclose(da.grad(bratu)(1.0, guess), first, rtol=1e-8)
     second = (height(1 + h) - 2 * height(1.0) + height(1 - h)) / h**2
     np.testing.assert_allclose(da.hessian(bratu)(1.0, guess), second, rtol=1e-5)
-    with pytest.raises(ConvergenceError, match="solve_bvp: "):
+    # Where there is no solution exp(y) may overflow on the way: whether it does hangs on the last bits of BLAS's sums.
+    with np.errstate(all="ignore"), pytest.raises(ConvergenceError, match="solve_bvp: "):
         da.grad(bratu)(3.6, guess)
 
 

@@ -24,6 +24,8 @@ NO_RULE: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 #: laws whose values take seconds
 SLOW = {"levy_stable", "studentized_range"}
+#: densities that are integrals: a second or more each
+DEAR = {"norminvgauss", "gausshyper", "genhyperbolic", "dpareto_lognorm", "geninvgauss", "powerlognorm"}
 #: those whose density has no derivative at all, and is refused
 NO_DENSITY = {"levy_stable", "studentized_range"}
 NOTHING = {"nchypergeom_wallenius", "poisson_binom"}
@@ -60,7 +62,9 @@ def one(f, args, i):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [n for n in CONTINUOUS if n not in SLOW])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.full] * (n in DEAR)) for n in CONTINUOUS if n not in SLOW]
+)
 def test_continuous(name: str) -> None:
     theirs, mine, shapes = getattr(st, name), getattr(ours, name), SHAPES[name]
     names = ["x", *[s.strip() for s in (theirs.shapes or "").split(",") if s.strip()], "loc", "scale"]

@@ -112,18 +112,21 @@ ROWS = _rows()
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(ORDERS, name)) for name in ROWS])
-def test_results_lie_in_memory_as_numpys(name: str) -> None:
-    wrong = []
+def test_results_lie_in_memory_as_numpys(name: str, request: pytest.FixtureRequest) -> None:
+    """In every order of every transform; of those, the gate looks at one for each call, in turn."""
+    wrong, whole = [], request.config.getoption("--full") or bool(marks(ORDERS, name))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k, (f, x) in enumerate(ROWS[name]):
-            for order, lay_out in ORDERED.items():
+            for o, (order, lay_out) in enumerate(ORDERED.items()):
                 try:
                     expected = _orders(f(lay_out(x)))
                 except Exception:
                     continue
-                for transform in ("jvp", "vmap", "jit"):
+                for t, transform in enumerate(("jvp", "vmap", "jit")):
                     if transform == "vmap" and order in ("backwards", "with gaps"):
+                        continue
+                    if (k + o + t) % 3 and not whole:
                         continue
                     found = _found(transform, f, lay_out(x))
                     if found is not None and found != expected:
