@@ -16,7 +16,7 @@ from ..control.subprograms import strong_aval
 from ..core.aval import Aval, aval_of, is_weak
 from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
 from .fourier import transform
 from .native.equations import Equations
 from .native.table import Source, Way, lowering_of
@@ -56,6 +56,50 @@ def in_shares(impl: Callable, outs: Sequence[Aval]) -> Callable:
         return tuple(made) if len(made) > 1 else made[0]
 
     return call
+
+
+#: lanes of solvers that are run at once, at most
+_LANES = 64
+
+
+def by_lanes(block: Block, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+    """Write a loop over lanes of one operator that can be prepared for many; None for other loops."""
+    body, length, (nc, nk, nx, _) = params["body"], params["length"], params["counts"]
+    if nk or not length or len(body.steps) != 1 or not (step := body.steps[0]).op.prepared:
+        return None
+    op, given, own, results = step
+    if list(results) != list(body.outputs):
+        return None
+    rows = set(body.inputs[nc : nc + nx])
+    mapped = tuple([type(a) is Variable and a in rows for a in given])
+    lanes = min(_LANES, 1 << max(0, (length // 8).bit_length() - 1))
+    run = op.prepared([aval_of_atom(a) for a in given], own, mapped=mapped, lanes=lanes)
+    if run is None:
+        return None
+
+    def call(*values: Any) -> Any:
+        made = np.empty(outs[0].aval.shape, outs[0].aval.dtype)
+        failed: list[bool] = []
+
+        def part(low: int, high: int) -> None:
+            for first in range(low, high, lanes):
+                if failed:  # in another thread, perhaps by an interrupt
+                    return
+                some = slice(min(first, length - lanes), min(first, length - lanes) + lanes)
+                try:  # some lanes are computed twice
+                    made[some] = run(*[x[some] if m else x for x, m in zip(values, mapped, strict=True)])
+                except BaseException:
+                    failed.append(True)
+                    raise
+
+        shared_out(part, length, lanes)
+        return made
+
+    block.writer.calls["native"] += 1
+    known = dict(zip(body.inputs, args, strict=True))
+    texts = [(known[a] if type(a) is Variable else block.constant(a)).text for a in given]
+    (name,) = block.call(block.writer.bind(identifier(f"lanes_of_{op.name}"), call), texts, 1, False)
+    return [Value(name, outs[0].aval, False, name)]
 
 
 #: loops deeper than this are calls: Python nests twenty blocks at most
@@ -141,11 +185,17 @@ class Block:
         return [Value(n, v.aval, False, n) for n, v in zip(names, outs, strict=True)]
 
     def equation(self, op: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value]:
+        if op.name == "scan" and (results := by_lanes(self, args, params, outs)) is not None:
+            return results
         if lowering_of(op).registers is Way.LOOP and self.depth < _DEEPEST:
             results = _LOOPS[op.name](self, args, params, outs)
             if results is not None:
                 self.writer.calls["loop"] += 1
                 return results
+        if op.prepared and (run := op.prepared([a.aval for a in args], params)):
+            self.writer.calls["native"] += 1
+            names = self.call(self.writer.bind(identifier(op.name), run), [a.text for a in args], 1, False)
+            return [Value(names[0], outs[0].aval, False, names[0])]
         pure = is_pure(op, params)
         self.writer.calls["library" if pure else "callback"] += 1
         if (text := _expression(op, args, params, outs)) is not None:

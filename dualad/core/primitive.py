@@ -103,6 +103,10 @@ class Primitive:
         noted to be carried out later, it is carried out at once, so that the user's ``except`` catches it.
     sees_steps : bool
         Whether inside a body it is differentiated only where the steps are seen one by one.
+    prepared : callable or None
+        ``prepared(avals, params)`` returns what compiled programs call in place of ``impl`` with arguments like these;
+        None where there is nothing quicker. With ``mapped`` and ``lanes`` it runs so many lanes of the mapped arguments
+        at once, and lets other threads run meanwhile.
     blocks : str
         How it is run on a lazy array in blocks: ``""`` as on any other; where the library computes nothing of
         the kind lazily, ``"entries"`` block by block, ``"one"`` in one block only, ``"stack"`` so, but along
@@ -138,6 +142,7 @@ class Primitive:
     reruns: bool = False
     raises: bool = False
     sees_steps: bool = False
+    prepared: Callable | None = None
     blocks: str = ""
     kind: str = "op"
     place: str = field(init=False)

@@ -6,6 +6,10 @@ Not for: SciPy's own loop under transforms (`test_integrate_ivp.py`).
 from __future__ import annotations
 
 import itertools
+import os
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -259,6 +263,35 @@ def test_lanes_end_by_themselves() -> None:
         )
     total = da.jit(da.grad(lambda p: np.sum(da.vmap(end)(p, ends))))(points)
     np.testing.assert_allclose(total, da.vmap(da.grad(lambda p, t: end(p, t).sum()))(points, ends), rtol=1e-6)
+
+
+def test_many_lanes_are_the_lanes_alone() -> None:
+    """Blocks of lanes, which threads share, do what one lane does, to the bit; one of them begins where it ends."""
+    points, ends = RATES * np.linspace(0.7, 1.2, 150)[:, None], np.linspace(0.0, 2.0, 150)
+    end = lambda p, t: solve_ivp(predators, (0.0, t), START, "DOP853", args=(p,), rtol=1e-6).y[:, -1]
+    at = lambda p, t: solve_ivp(predators, (0.0, 2.0), START, t_eval=[0.5, 2.0], args=(p * t,)).y
+    for f in (end, at, da.grad(lambda p, t: end(p, t).sum())):
+        one, many = da.jit(f), da.jit(da.vmap(f))(points, ends)
+        np.testing.assert_array_equal(many, [one(p, t) for p, t in zip(points, ends, strict=True)])
+    with pytest.raises(ConvergenceError, match=r"stopped at t = \S+: 9 steps were tried"):
+        few = lambda p: solve_ivp(predators, (0.0, 9.0), START, args=(p,), rtol=1e-9, max_steps=9).y[0, -1]
+        da.jit(da.vmap(few))(points)
+
+
+@pytest.mark.parametrize("lanes", [0, 2000])
+def test_a_long_solution_can_be_interrupted(lanes: int) -> None:
+    step = 1e-4 if lanes else 1e-7
+    end = lambda p: solve_ivp(predators, (0.0, p[0]), START, "RK4", args=(p,), step=step, max_steps=10**9).y[0, -1]
+    f = da.jit(da.vmap(end) if lanes else end)
+    points = lambda size: np.tile(RATES, (lanes, 1)) * size if lanes else RATES * size
+    f(points(1e-6))
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.process_time()
+    with pytest.raises(KeyboardInterrupt):
+        f(points(5.0))
+    assert time.process_time() - start < 1.2  # of two threads
+    timer.join()
 
 
 def test_outside_of_jit() -> None:

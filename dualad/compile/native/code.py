@@ -22,6 +22,8 @@ PYTHON = {
     "PyErr_CheckSignals": ["i32"],
     "PyEval_RestoreThread": ["void", "ptr"],
     "PyEval_SaveThread": ["ptr"],
+    "PyGILState_Ensure": ["i32"],
+    "PyGILState_Release": ["void", "i32"],
     "PyMem_RawFree": ["void", "ptr"],
     "PyMem_RawMalloc": ["ptr", "i64"],
 }

@@ -58,7 +58,7 @@ class Group(Equations):
         avals = [aval_of_atom(a) for a in self.reads]
         written = in_parts(self.steps, list(zip(self._keys, avals, strict=True)), self.writes)
         self.text = "\n\n".join(written.texts)
-        releases = _turns(self.steps) > _PATIENT and not written.needs_python
+        releases = _turns(self.steps) > _PATIENT
         read = [
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
@@ -111,6 +111,8 @@ def _turns(steps: Sequence[Step]) -> int:
             total += params["length"] * _turns(params["body"].steps)
         elif op.name == "switch":
             total += max([_turns(b.steps) for b in params["branches"]])
+        elif op.name == "while_loop":
+            total += _turns(params["body"].steps)
         elif not _is_loop(op):
             total += weight(op, args, params, outs)
     return total

@@ -269,9 +269,12 @@ def _handle_signals(lowering: Any, counter: str) -> None:
     code = lowering.code
     low = code.new(f"and i64 {counter}, {_PATIENCE - 1}")
     with code.when(code.new(f"icmp eq i64 {low}, {_PATIENCE - 1}")):
+        had = code.call("PyGILState_Ensure")
         state = code.call("PyEval_SaveThread")  # whoever waits for the interpreter has it for a moment
         code.call("PyEval_RestoreThread", state)
-        with code.when(code.new(f"icmp ne i32 {code.call('PyErr_CheckSignals')}, 0")):
+        bad = code.new(f"icmp ne i32 {code.call('PyErr_CheckSignals')}, 0")
+        code.call("PyGILState_Release", had)
+        with code.when(bad):
             code.effect("ret i32 1")
     lowering.needs_python = True
 

@@ -18,6 +18,7 @@ import optree
 from ...base.frames import user_level
 from ...base.tree import flatten
 from ...control.control_flow import while_loop
+from ...control.loops import map as map_rows
 from ...control.loops import scan
 from ...control.subprograms import stage
 from ...core.above import ABOVE
@@ -30,8 +31,8 @@ from .runge_kutta import EXPLICIT, NOT_FINITE, RUNNING, TOO_MANY, Control
 
 __all__ = [
     "LARGEST_MATRIX", "LOOPS", "OURS", "REACHED", "SMALL", "compiled", "compiled_once", "is_machine_code",
-    "is_solvable", "message_of", "no_singular_matrix", "note_python", "note_scipys_loop", "rows_at", "run_native",
-    "stopped_early", "written_down",
+    "is_solvable", "message_of", "no_singular_matrix", "note_python", "note_scipys_loop", "prepared", "rows_at",
+    "run_native", "stopped_early", "written_down",
 ]  # fmt: skip
 
 #: the methods whose loop is a program, by name
@@ -105,15 +106,32 @@ def compiled_once(function: Callable, name: str, where: str) -> Callable:
 
 def run_native(problem: Any, key: Any, function: Callable, arrays: Sequence, what: str = "the solver") -> Any:
     """Run ``function(*arrays)``, which returns a pair (result, last state), as machine code; None if there is none."""
-    arrays, s = [np.asarray(a, order="C") for a in arrays], problem.settings
-    code = _machine_code(problem, key, function, arrays)
+    arrays = [np.asarray(a, order="C") for a in arrays]
+    run = prepared(problem, key, function, arrays, what)
+    return None if run is None else run(*arrays)
+
+
+def prepared(
+    problem: Any, key: Any, function: Callable, avals: Sequence, what: str = "the solver",
+    mapped: Sequence[bool] | None = None, lanes: int = 0,
+) -> Callable | None:  # fmt: skip
+    """Return the same as a function of arrays like these; if some are ``mapped``, of so many lanes at once."""
+    code, s = _machine_code(problem, key, function, avals, mapped, lanes), problem.settings
     if code is None:
         return None
-    with no_singular_matrix(s.where):
-        out, t, status = code(*arrays)
-    if status != RUNNING and s.require_success:
-        raise stopped_early(s.where, what, t, message_of(status, s.control))
-    return out
+
+    def run(*arrays: Any) -> Any:
+        try:
+            out, t, status = code.run(*arrays)
+        except np.linalg.LinAlgError:
+            with no_singular_matrix(s.where):
+                raise
+        if s.require_success and (status != RUNNING if mapped is None else (status != RUNNING).any()):
+            k = () if mapped is None else np.flatnonzero(status != RUNNING)[0]
+            raise stopped_early(s.where, what, t[k], message_of(status[k], s.control))
+        return out
+
+    return run
 
 
 def stopped_early(where: str, what: str, t: Any, message: str) -> ConvergenceError:
@@ -174,20 +192,29 @@ def note_python(where: str, name: str, error: Exception) -> None:
     warnings.warn(text, PerformanceNote, stacklevel=user_level())
 
 
-def _machine_code(problem: Any, key: Any, function: Callable, arrays: Sequence) -> Callable | None:
-    def flat(*values: Any) -> list:
+def _machine_code(
+    problem: Any, key: Any, function: Callable, avals: Sequence, mapped: Sequence[bool] | None = None, lanes: int = 0
+) -> Any:
+    def one(*values: Any) -> list:
         out, s = function(*values)
         return [out, s.t, s.status]
 
-    if problem.mass is not None:
-        return lambda *arrays: compiled(problem, key, flat, arrays)
+    def flat(*values: Any) -> list:
+        if mapped is None:
+            return one(*values)
+        turn = lambda rows: one(*[next(rows) if m else v for v, m in zip(values, mapped, strict=True)])
+        return map_rows(lambda rows: turn(iter(rows)), [v for v, m in zip(values, mapped, strict=True) if m])
 
-    def make() -> Callable | None:
-        body = written_down(problem, flat, arrays)
-        code = None if body is None or body.captured else ABOVE.machine_code(body.program)
-        return None if code is None else code.run
+    def make() -> Any:
+        if problem.mass is not None:
+            return ABOVE.compiled(stage(flat, given, problem.name, problem.settings.where).program)
+        body = written_down(problem, flat, given)
+        return None if body is None or body.captured else ABOVE.machine_code(body.program)
 
-    return problem.once(("machine code", key, *[(a.shape, a.dtype) for a in arrays]), make)
+    given = [Aval(a.shape, a.dtype) for a in avals]
+    if mapped is not None:
+        given = [Aval((lanes, *a.shape), a.dtype) if m else a for a, m in zip(given, mapped, strict=True)]
+    return problem.once(("machine code", key, mapped, *[(a.shape, a.dtype) for a in given]), make)
 
 
 def is_machine_code(problem: Any, t0: Any, times: np.ndarray, y0: Any, parameters: Sequence) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...control.control_flow import while_loop
 from ...control.linear_solve import cast
 from ...control.loops import scan
 from ...rules.calls import of_moving
@@ -60,37 +61,38 @@ def walk_back_steps(
     forward = 1.0 if t[-1] >= t[0] else -1.0
     inside = np.clip(np.searchsorted(forward * t, forward * times) - 1, 0, len(t) - 2)
     at_times = [np.ascontiguousarray(x) for x in (t[inside], t[inside + 1], y[inside], times)]
-    extra, bars = _pull(problem, "dense", at_times, np.moveaxis(cotangents, 1, 0), None, bars, theta, moving)
+    extra, bars = _pull(problem, 0, at_times, np.moveaxis(cotangents, 1, 0), None, bars, theta, moving)
     jumps = np.zeros((len(t), len(cotangents), problem.n))
     np.add.at(jumps, inside, extra)
     lam = jumps[-1]
     for first in reversed(range(0, len(t) - 1, _AT_ONCE)):
         part = [_padded(x[first : first + _AT_ONCE + 1], _AT_ONCE + 1) for x in (t, y, jumps)]
         rows = [part[0][:-1], part[0][1:], part[1][:-1], part[0][1:]]
-        lam, bars = _pull(problem, "steps", rows, part[2][:-1], lam, bars, theta, moving)
+        count = min(_AT_ONCE, len(t) - 1 - first)
+        lam, bars = _pull(problem, count, rows, part[2][:-1], lam, bars, theta, moving)
     return [lam, *[cast(b, p.dtype) for b, p in zip(bars, moved, strict=True)]]
 
 
 def _padded(rows: np.ndarray, length: int) -> np.ndarray:
-    """Return rows with others behind them: steps from the last time to itself, which change nothing."""
+    """Return rows with others behind them, which nobody reads."""
     more = length - len(rows)
     return np.ascontiguousarray(np.concatenate([rows, np.repeat(rows[-1:], more, 0)]) if more else rows)
 
 
 def _pull(
-    problem: Problem, what: str, rows: list, cotangents: np.ndarray, lam: Any, bars: list, theta: list, moving: tuple
+    problem: Problem, count: int, rows: list, cotangents: np.ndarray, lam: Any, bars: list, theta: list, moving: tuple
 ) -> tuple[Any, list]:  # fmt: skip
     """Pull cotangents back through steps from t to ``end`` each, from the last to the first.
 
-    ``"steps"``: λ goes through each step, and the cotangents are added before it; ``"dense"``: each cotangent is of the
-    solution at a time in a step, and what it is at the start of that is returned.
+    λ goes through ``count`` of them, and the cotangents are added before each. If there are none, each cotangent is of
+    the solution at a time in a step, and what it is at the start of that is returned.
     """
     method, places = LOOPS[problem.settings.name], [1 + i for i, m in enumerate(moving) if m]
-    dense, count = what == "dense", len(bars)
+    dense = not count
 
-    def run(*values):
+    def run(count, *values):
         t, end, y, at_time, ct, lam, *rest = values
-        bars, theta = rest[:count], rest[count:]
+        bars, theta = rest[: len(moved)], rest[len(moved) :]
 
         def turn(carry, row):
             lam, *bars = carry
@@ -110,11 +112,16 @@ def _pull(
             bars = [b + m for b, m in zip(bars, more, strict=True)]
             return (lam if dense else back + ct, *bars), back if dense else None
 
-        (lam, *bars), out = scan(turn, (lam, *bars), (t, end, y, at_time, ct), reverse=True)
-        return [out if dense else lam, *bars]
+        rows = t, end, y, at_time, ct
+        if dense:
+            (_, *bars), out = scan(turn, (lam, *bars), rows)
+            return [out, *bars]
+        back = lambda c: (c[0] - 1, *turn(c[1:], [x[c[0] - 1] for x in rows])[0])
+        return list(while_loop(lambda c: c[0] > 0, back, (count, lam, *bars))[1:])
 
+    moved = bars
     if dense:
         lam = np.zeros_like(cotangents[0])
-    key = what, moving
-    out, *bars = compiled(problem, key, run, [*rows, np.ascontiguousarray(cotangents), lam, *bars, *theta])
+    given = [np.int64(count), *rows, np.ascontiguousarray(cotangents), lam, *bars, *theta]
+    out, *bars = compiled(problem, ("dense" if dense else "steps", moving), run, given)
     return out, list(bars)

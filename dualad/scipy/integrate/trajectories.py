@@ -38,7 +38,7 @@ from ...vjp_via_transpose import vjp
 from .adjoint import walk_back
 from .compiled_adjoint import is_compiled, walk_back_compiled
 from .functions import has_lanes, over_lanes
-from .native import is_machine_code, is_solvable, rows_at, run_native
+from .native import is_machine_code, is_solvable, prepared, rows_at, run_native
 from .problem import Problem, Settings, in_order
 from .steps import walk_back_steps, walks_back
 
@@ -46,6 +46,7 @@ __all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
 
 #: up to this number of tangents reverse mode solves forward; above it, by the adjoint
 _TANGENTS = 50
+_OF_DERIVATIVES = "the solver of the derivatives' equation"
 
 
 def _dtype(y0: Any) -> np.dtype:
@@ -88,6 +89,34 @@ def _lane_by_lane(op: Any) -> Callable:
         return map_rows(lane, [v for v, m in zip(values, mapped, strict=True) if m])
 
     return batch
+
+
+def _prepared_rows(avals, params, mapped=None, lanes=0):
+    call = params["call"]
+    return _prepare(ivp, avals, params, mapped, lanes, 0, call, "rows", functools.partial(rows_at, call))
+
+
+def _prepare(op, avals, params, mapped, lanes, first, problem, key, function, what="the solver"):
+    """Return what a program calls where there is machine code: ``first`` is the place of t₀ among the arguments."""
+    call, there = params["call"], first + (2 if op is ivp else 1)
+    count = avals[there].shape[0]
+    if call.mass is not None or not count or not is_solvable(problem, avals[there + 1]):
+        return None
+    if mapped and count > 1 and (mapped[first] or mapped[there]):
+        return None
+    run = prepared(call, key, function, avals, what, mapped, lanes)
+
+    def quick(*args: Any) -> Any:
+        t0, times = args[first], args[there]
+        moves = t0 != (args[1] if op is ivp else times[..., -1])
+        if (moves if mapped is None else np.all(moves)) and (count == 1 or in_order(t0, times)[0] is None):
+            return run(*args)
+        if mapped is None:
+            return op.impl(*args, **params)
+        turn = lambda k: op.impl(*[x[k] if m else x for x, m in zip(args, mapped, strict=True)], **params)
+        return np.stack([turn(k) for k in range(lanes)])
+
+    return run and quick
 
 
 # ── its tangent ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,10 +182,18 @@ def _tangent_impl(*args, call, moving):
     if is_solvable(call.variational(moving, len(vectors[0])), y0) and len(times) and t0 != times[-1]:
         move = functools.partial(_move_natively, call, moving)
         given = [*vectors, t0, times, y0, *parameters]
-        found = run_native(call, ("tangent", moving), move, given, "the solver of the derivatives' equation")
+        found = run_native(call, ("tangent", moving), move, given, _OF_DERIVATIVES)
     if found is None:
         return _move(*_split(args, moving), call, moving)
     return found if order is None else np.take(found, order, axis=-2)
+
+
+def _prepared_tangents(avals, params, mapped=None, lanes=0):
+    call, moving = params["call"], params["moving"]
+    problem = call.variational(moving, avals[0].shape[0])
+    move = functools.partial(_move_natively, call, moving)
+    own = problem, ("tangent", moving), move, _OF_DERIVATIVES
+    return _prepare(ivp_tangent, avals, params, mapped, lanes, 1 + sum(moving), *own)
 
 
 def _move_natively(call: Problem, moving: tuple[bool, ...], *args: Any) -> tuple:
@@ -354,6 +391,7 @@ ivp = Primitive(
     abstract_eval=lambda t0, t1, times, y0, *theta, call: Aval((*times.shape, *y0.shape), _dtype(y0)),
     jvp=_ivp_jvp,
     samples=_samples(_START, np.asarray(1.5), _TIMES),
+    prepared=_prepared_rows,
     blocks="one",
     kind="implicit",
 )
@@ -369,6 +407,7 @@ ivp_tangent = Primitive(
     transpose=_tangent_transpose,
     batch=_tangent_batch,
     samples=_samples((1, 2), (1, 2), _START, _TIMES, moving=(True,)),
+    prepared=_prepared_tangents,
     blocks="one",
     kind="implicit",
 )
