@@ -252,7 +252,7 @@ def check_derivative_of_batched(s: Subject) -> None:
     positions = s.moving()
     if not positions:
         return
-    for axes in _limited(_choices(s, (-1, None)), 4):
+    for axes in _limited(_choices(s, (-1, None)), 3):
         args = _batched(s, axes, 2)
 
         def f(*moving, args=args, axes=axes):
