@@ -116,10 +116,10 @@ def _left(w, v, end):
     return np.fmin(reach, end)
 
 
-def _leg(x, v, start, growth, constant, order: int):
+def _leg(x, v, start, growth, constant, order: int, deeper=0.0):
     """Integrate over the line of height π from u = start: exp(−x growth(u) − νu + constant) (u + πi)ᵏ e^{−νπi}."""
     exponent = lambda s, at, small: constant[at] - x[at] * growth(start[at] + s) - v[at] * (start[at] + s)
-    deep = _DEPTH + constant
+    deep = _DEPTH + deeper + constant
     end = np.minimum(np.arcsinh(np.maximum(deep, 1e-300) / x) + 1e-9, deep / v)
     parts = _line(exponent, start, 1.0, np.where(deep > 0, np.maximum(end - start, 0.0), 0.0), order)
     return np.conj(_turn(v)) * [
@@ -150,7 +150,8 @@ def _of_i(v, x, order: int):
     w, u = np.hypot(v, x), np.arcsinh(v / x)
     length = 2 * np.arcsin(np.minimum(np.sqrt(0.5 * _DEPTH / w), 1.0))
     line = _line(_saddle(1, x * (x / (w + v)), v, vertical=True), u, 1j, length, order, rule=_EVEN)
-    return _negated(line + _leg(x, v, u, np.cosh, v * u - w, order), np.imag)
+    deeper = np.clip(np.log(w / v), 0.0, 2 * w)  # as far as the line's part of the derivative vanishes beside ν = 0
+    return _negated(line + _leg(x, v, u, np.cosh, v * u - w, order, deeper), np.imag)
 
 
 def _below(v, x, order: int, which: str):
@@ -232,7 +233,10 @@ def _of_kind(kind: str, v, x, order: int):
         out = _multiples(sp.ive(size, x) if scaled else sp.iv(size, x), _of_i(size, x, order))[order]
         if left.any():
             v, x, size = v[left], x[left], size[left]
-            k = _multiples(sp.kve(size, x) * np.exp(-2 * x) if scaled else sp.kv(size, x), _of_k(size, x, order))
+            value = sp.kv(size, x)
+            if scaled:
+                value = np.where(x < size, value * np.exp(-x), sp.kve(size, x) * np.exp(-2 * x))
+            k = _multiples(value, _of_k(size, x, order))
             out[left] = (-1) ** order * out[left] + np.imag(_reflected(v, k, order)) * (2 / math.pi)
         return out
     out = _bessel(size, x, order, "hankel" if left.any() else kind[0])

@@ -298,7 +298,9 @@ def test_scaled_bessel_functions_and_reflections() -> None:
 def test_bessel_functions_at_special_points() -> None:
     f = lambda kind, v, x: bessel_order(v, x, kind=kind, order=1)
     assert f("kv", 0.0, 1.3) == 0.0
-    assert f("iv", 0.0, 1.3) == pytest.approx(-sp.k0(1.3), rel=1e-14)
+    for x in (1.3, 12.0, 100.0):  # where it is far below the function
+        assert f("iv", 0.0, x) == pytest.approx(-sp.k0(x), rel=1e-14)
+    assert f("ive", -549.0, 130.5) == pytest.approx(f("iv", -549.0, 130.5) * np.exp(-130.5), rel=1e-12)
     assert f("jv", 0.0, 1.3) == pytest.approx(np.pi / 2 * sp.y0(1.3), rel=1e-14)
     assert f("yv", 0.0, 1.3) == pytest.approx(-np.pi / 2 * sp.j0(1.3), rel=1e-14)
     assert f("jv", 1e10, 1e10) == pytest.approx(-sp.jvp(1e10, 1e10), rel=1e-6)  # it depends on x − ν there
