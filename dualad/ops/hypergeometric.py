@@ -375,8 +375,9 @@ def _tricomi(ring: Polynomials, a, b, x) -> dict:
         rest = ring.times(parts[0], (a[small] - b[small] + 1, (1.0, -1.0)))
     a, b, x = (v[:, None] for v in (a, b, x))
     linear = b - 1 - x
-    root = np.hypot(linear, 2 * np.sqrt(a * x))
-    peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * a / (root - linear)))
+    risen = np.where((a < 0.1) & (j > 0), a + 1, a)  # by log(1 + eˢ) ~ eˢ where s ≪ 0, which is the weight then
+    root = np.hypot(linear, 2 * np.sqrt(risen * x))
+    peak = np.log(np.where(linear > 0, (linear + root) / (2 * x), 2 * risen / (root - linear)))
     exponent = lambda s: a * (peak + s) - x * np.exp(peak + s) + (b - a - 1) * np.logaddexp(0, peak + s)
     higher = [None, *[derivative_of_psi(n, a) for n in range(1, i)]]
     total: dict[Any, Any] = dict.fromkeys(ring.exponents, 0.0)
