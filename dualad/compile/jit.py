@@ -55,7 +55,7 @@ from .signature import (
     static,
     takes_any_keyword,
 )
-from .specialisation import NanFound, Specialisation
+from .specialisation import LeftToFunction, Specialisation, errors_left
 from .tracing import Arguments, Traced, advising, strides_of, trace_for_jit
 from .trust import attempt
 from .whole_numbers import fits
@@ -114,13 +114,15 @@ class Jitted(HasFront):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: compiled for this signature, which happens at its first call."""
         try:
-            if not kwargs and not in_use:
-                for enter in self._quick:
-                    out = enter(*args)
-                    if out is not NO_MATCH:
-                        return out
-            return self._call(args, kwargs)
-        except NanFound:
+            try:
+                if not kwargs and not in_use:
+                    for enter in self._quick:
+                        out = enter(*args)
+                        if out is not NO_MATCH:
+                            return out
+                return self._call(args, kwargs)
+            except LeftToFunction:
+                pass
             return self._run_eagerly(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
@@ -128,7 +130,7 @@ class Jitted(HasFront):
 
     @public
     def _run_eagerly(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself: numbers tell which zeros are meant."""
+        """Call the function itself: numbers tell which zeros are meant, and it may catch an error."""
         with np.errstate(all="ignore"):
             return silently(self.f, *args, **kwargs)
 
@@ -264,22 +266,20 @@ class Jitted(HasFront):
         arrays = spec.inputs(given) if traced.draws and out is None else given.arrays
         if traced.draws:  # where lanes draw different numbers
             tracers = [x for x in arrays if isinstance(x, Tracer)]
-        if tracers or traced.captured:  # one operator of the transform
-            arrays = [x.numpy_number() if isinstance(x, Tracer) else x for x in arrays]
-            values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
-            out = bind(call, values, {"program": spec.program, "linear": 0})
-        else:
-            if out is None:
-                if traced.written and self._is_written_by_numpy(traced, given.given):
-                    states.restore()
-                    return self.f(*args, **kwargs)
-                out = spec.run(arrays)
-            if traced.unsure:
-                try:
+        moving = tracers or traced.captured
+        if not moving and out is None and traced.written and self._is_written_by_numpy(traced, given.given):
+            states.restore()
+            return self.f(*args, **kwargs)
+        with errors_left(states):
+            if moving:  # one operator of the transform
+                arrays = [x.numpy_number() if isinstance(x, Tracer) else x for x in arrays]
+                values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
+                out = bind(call, values, {"program": spec.program, "linear": 0})
+            else:
+                if out is None:
+                    out = spec.run(arrays)
+                if traced.unsure:
                     spec.check(out)
-                except NanFound:
-                    states.restore()
-                    raise
         result = self._finish(spec, out, given.given)
         if not spec.has_entry and not tracers:
             spec.has_entry = True

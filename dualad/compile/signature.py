@@ -288,7 +288,8 @@ class FastPath:
             # A missing argument is no error here: the function itself will say what it misses.
             f"def enter({''.join([f'{a}=NO_MATCH, ' for a in given])}*rest):",
             f"    if rest or not ({' and '.join(tests)}): return NO_MATCH",
-            f"    out = run({', '.join(arrays)})",
+            f"    try: out = run({', '.join(arrays)})",
+            "    except Exception: return NO_MATCH",  # where the function is asked about it
         ]
         if self.unsure:
             lines.append(

@@ -5,11 +5,14 @@ Not for: which of them a call is run by (``jit.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from ..boundary.randomness import States
+from ..errors import DualadError
 from ..guards.reach import Reach
 from ..program.ir import Program, distinct_calls, programs_in
 from .call import CallProgram
@@ -17,7 +20,7 @@ from .captures import Captures
 from .signature import has_nan
 from .tracing import Arguments, Traced
 
-__all__ = ["NanFound", "Specialisation"]
+__all__ = ["LeftToFunction", "Specialisation", "errors_left"]
 
 
 class Specialisation:
@@ -64,7 +67,7 @@ class Specialisation:
         from numbers, which a program does not have when it is written.
         """
         if any([has_nan(x) for x in out[: self.results]]):
-            raise NanFound
+            raise LeftToFunction
 
     def agrees(self, out: Sequence) -> bool:
         """Whether the branches that the program was written along are those of this call."""
@@ -72,8 +75,20 @@ class Specialisation:
         return all([np.array_equal(x, d.value) for x, d in zip(found, self.traced.decisions, strict=True)])
 
 
-class NanFound(Exception):
-    """A reverse pass came out NaN, and was written without seeing numbers."""
+class LeftToFunction(Exception):
+    """Only the function itself can tell: a reverse pass came out NaN, or there was an error, which it may catch."""
+
+
+@contextmanager
+def errors_left(states: States) -> Iterator[None]:
+    """Leave what NumPy raises in compiled code to the function, with generators as they were."""
+    try:
+        yield
+    except (DualadError, MemoryError):
+        raise
+    except Exception:
+        states.restore()
+        raise LeftToFunction from None
 
 
 def _constants(program: Program) -> list:

@@ -24,7 +24,7 @@ from ..boundary.transformed import Transformed
 from ..core.aval import Aval, aval_of
 from ..core.constants import foreign
 from ..errors import DtypeError
-from ..surface.leaves import check_differentiable
+from ..surface.leaves import as_primal, check_differentiable
 from ..tensors.chunks import Chunking, Plan, refuse_traced
 from ..transforms.linearize import Linearization, stage_tangents
 from ..vmap import vmap
@@ -172,8 +172,14 @@ class Call:
             if not (options.allows_complex or holomorphic):
                 _check_real(x, name, where)
         refuse_traced((args, kwargs), options.executor, where)
-        self.function, self.chosen, self._arrange = selection.function, selection.chosen, selection.arrange
+        self.function, self._arrange = selection.function, selection.arrange
+        self.chosen = selection.chosen
         self.leaves, self.tree = flatten(self.chosen)
+        if any(
+            [type(x) is np.ndarray and x.dtype == object for x in self.leaves]
+        ):  # of numbers, whose dtype has the basis
+            self.leaves = [as_primal(x, "an argument", where) if is_array(x) else x for x in self.leaves]
+            self.chosen = optree.tree_unflatten(self.tree, self.leaves)
         self.arrays = [x for x in self.leaves if is_array(x)]
         self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
 

@@ -104,3 +104,21 @@ def test_diagonal_of_trees_scalars_and_under_transforms() -> None:
         da.hessian_diag(lambda z: np.real(z * z))(1j)
     with pytest.raises(ArgumentError):
         da.laplacian(f, chunk_size=0)
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (da.laplacian, 30.0),
+        (lambda f: da.laplacian(f, method="hessian"), 30.0),
+        (da.biharmonic, 12.0),
+        (da.hessian_diag, [3.0, 27.0]),
+        (da.hessian, [[3.0, 0.0], [0.0, 27.0]]),
+        (da.jacfwd, [1.0, 27.0]),
+        (da.jacrev, [1.0, 27.0]),
+    ],
+)
+def test_object_arrays_of_floats_are_arrays_of_floats(transform, expected) -> None:
+    found = transform(lambda x: np.sum(x**4) / 4)(np.array([1.0, 3.0], object))
+    assert found.dtype == float
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -358,7 +358,7 @@ typedef struct { /* one signature, and what is done with its calls */
 
 typedef struct {
     ENTRY_HEAD
-    PyObject *miss, *in_use, *kinks, *missing, *has_nan, *without_frames;
+    PyObject *miss, *in_use, *kinks, *missing, *has_nan;
     Py_ssize_t plans;
     Plan *plan;
 } Front;
@@ -556,24 +556,8 @@ static int any_nan(PyObject *out, Py_ssize_t count, PyObject *has_nan)
     return 0;
 }
 
-/* Take the package's frames out of the exception that is being raised. */
-static void tidy(PyObject *without_frames)
-{
-    PyObject *kind, *error, *trace;
-    PyErr_Fetch(&kind, &error, &trace);
-    PyErr_NormalizeException(&kind, &error, &trace);
-    if (trace)
-        PyException_SetTraceback(error, trace);
-    PyObject *answer = PyObject_CallOneArg(without_frames, error);
-    if (answer)
-        Py_XSETREF(trace, PyException_GetTraceback(error));
-    else
-        PyErr_Clear();
-    Py_XDECREF(answer);
-    PyErr_Restore(kind, error, trace);
-}
-
-/* Call the code of a signature, if this is its call: whether it was; the result is new, or NULL with an exception. */
+/* Call the code of a signature, if this is its call: whether it was; the result is new, or NULL with an exception. An error
+ * of the code is left to `miss`, which meets it again, and asks the function. */
 static int attempt(const Front *f, const Plan *p, PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **result)
 {
     Py_ssize_t keywords = PyTuple_GET_SIZE(p->names), total = count + keywords;
@@ -599,8 +583,10 @@ static int attempt(const Front *f, const Plan *p, PyObject *const *args, Py_ssiz
         PyObject *other = Py_TYPE(p->run) == &StubType ? NULL : PyDataMem_SetHandler(handler_capsule);
         out = PyObject_Vectorcall(p->run, given, p->given, NULL);
         restore_handler(other);
-        if (!out)
-            tidy(f->without_frames);
+        if (!out && PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_Clear();
+            ours = 0;
+        }
     }
     for (Py_ssize_t i = total; i < filled; i++)
         Py_DECREF(slots[i]);
@@ -695,15 +681,15 @@ static int read_plan(Front *f, Plan *plan, PyObject *row)
     return !PyErr_Occurred();
 }
 
-/* Front(plans, miss, in_use, kinks, missing, has_nan, without_frames) */
+/* Front(plans, miss, in_use, kinks, missing, has_nan) */
 static PyObject *new_front(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     Front *f = new_entry(type, call_front, args);
     PyObject *plans;
     if (!f)
         return NULL;
-    if (!PyArg_ParseTuple(args, "O!OO!OOOO", &PyTuple_Type, &plans, &f->miss, &PyList_Type, &f->in_use, &f->kinks,
-                          &f->missing, &f->has_nan, &f->without_frames) ||
+    if (!PyArg_ParseTuple(args, "O!OO!OOO", &PyTuple_Type, &plans, &f->miss, &PyList_Type, &f->in_use, &f->kinks,
+                          &f->missing, &f->has_nan) ||
         !(f->plan = take(f, PyTuple_GET_SIZE(plans), sizeof(Plan))))
         goto failed;
     for (; f->plans < PyTuple_GET_SIZE(plans); f->plans++)

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ...base.frames import hide_frames
 from ...base.log import log
 from ...core.contexts import in_use
 from ...guards import places
@@ -69,11 +68,6 @@ def extension() -> Any:
     return found
 
 
-def _without_frames(error: BaseException) -> None:
-    if isinstance(error, Exception):
-        hide_frames(error)
-
-
 def front(entries: Sequence[FastPath], miss: Callable) -> Callable | None:
     """Return a function that runs the first of these entries that a call belongs to, or else ``miss``.
 
@@ -83,7 +77,7 @@ def front(entries: Sequence[FastPath], miss: Callable) -> Callable | None:
     if made is None:
         return None
     plans = tuple([_plan(entry) for entry in entries])
-    return made.Front(plans, miss, in_use, _convention, MISSING, has_nan, _without_frames)
+    return made.Front(plans, miss, in_use, _convention, MISSING, has_nan)
 
 
 def method(cls: type) -> Any:
