@@ -257,16 +257,14 @@ class Jitted(HasFront):
         self, spec: Specialisation, out: Sequence | None, given: Arguments, tracers: list, args: tuple, kwargs: dict
     ) -> Any:
         """Run a specialisation, unless ``out`` is what it gives, and let its next calls enter it at once."""
-        if not self._waits and not spec.program.is_ready():
-            return self.f(*args, **kwargs)
         traced = spec.traced
-        states = States(given.generators if traced.draws else ())
-        if tracers and traced.written:
+        if (not self._waits and not spec.program.is_ready()) or (tracers and traced.written):
             return self.f(*args, **kwargs)
+        states = States(given.generators if traced.draws else ())
         arrays = spec.inputs(given) if traced.draws and out is None else given.arrays
         if traced.draws:  # where lanes draw different numbers
             tracers = [x for x in arrays if isinstance(x, Tracer)]
-        moving = tracers or traced.captured
+        moving = tracers or traced.captured or spec.program.compiled is None  # which is made before errors are left
         if not moving and out is None and traced.written and self._is_written_by_numpy(traced, given.given):
             states.restore()
             return self.f(*args, **kwargs)
@@ -359,7 +357,9 @@ class Jitted(HasFront):
             len(traced.program.steps), taken.seconds,
         )  # fmt: skip
         spec = Specialisation(traced, Reach(()) if reach is None else reach, self._most)
-        if traced.captured:  # tensors of a transform that is running: of no use to another call
+        if traced.raises:
+            self._leave_uncompiled(key, "it asks for floating-point errors (np.errstate), which compiled code misses")
+        if traced.captured or traced.raises:  # tensors of a transform that is running: of no use to another call
             return spec
         if reach is None:
             self._leave_uncompiled(

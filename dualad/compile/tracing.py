@@ -25,7 +25,7 @@ from ..boundary.randomness import Watched, runs
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.contexts import TakenApart, active, apart, compiling, walking_back, writing
+from ..core.contexts import TakenApart, active, apart, compiling, errors_raised, walking_back, writing
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, DualadError, InPlaceError, NotRepeatableError
@@ -101,9 +101,9 @@ class Traced(NamedTuple):
     ``program`` takes the arguments' arrays, then the ``draws``, the ``hidden`` arrays, and the ``captured`` tensors of
     outer transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
-    it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. ``strides`` are the
-    arguments' (``strides_of``), if views and copies depend on them. ``check(*arrays)``
-    raises where Python's integers are not those of the program.
+    it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. It ``raises`` where it
+    asks for exceptions in place of floating-point warnings. ``strides`` are the arguments' (``strides_of``), if views
+    and copies depend on them. ``check(*arrays)`` raises where Python's integers are not those of the program.
     """
 
     program: Program
@@ -115,6 +115,7 @@ class Traced(NamedTuple):
     draws: list[Draw]
     tree: optree.PyTreeSpec
     unsure: bool
+    raises: bool
     strides: tuple | None
     check: Callable | None
     seconds: float
@@ -307,6 +308,7 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
         level.draws,
         tree,
         "numbers" in noted,
+        bool((noted - errors_raised()) & set(np.geterr())),
         strides_of(given.given) if "order" in noted else None,
         level.whole.check(),
         0.0,

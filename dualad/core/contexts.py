@@ -7,16 +7,22 @@ for: the context managers themselves (``rules/hooks.py``, ``diagnose/debug.py``)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from ..base.locks import new_lock
 
 __all__ = [
-    "SILENT", "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "everywhere", "in_use",
-    "leave", "note", "process_wide", "silently", "walking_back", "watching", "writing",
+    "SILENT", "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "errors_raised",
+    "everywhere", "in_use", "leave", "note", "process_wide", "silently", "walking_back", "watching", "writing",
 ]  # fmt: skip
+
+#: what includes the warnings that NumPy gives
+_WARNINGS = RuntimeWarning, Warning
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
 boundary: ContextVar[int] = ContextVar("dualad_quiet_boundary", default=0)
@@ -26,7 +32,8 @@ watching: ContextVar[Any] = ContextVar("dualad_watching", default=None)
 
 #: what is to be known of the program that is being compiled, if there is one: "numbers" were asked for, which are not
 #: known when it is written, and it went the way that is right for finite ones, so that beside a pole its NaN may be a
-#: number; the "order" in memory of its arguments decided between a view and a copy
+#: number; the "order" in memory of its arguments decided between a view and a copy; the floating-point errors that were
+#: exceptions somewhere
 compiling: ContextVar[set[str] | None] = ContextVar("dualad_compiling", default=None)
 
 #: whether a whole traced array that NumPy's compiled functions would take apart raises ``TakenApart`` here
@@ -118,3 +125,10 @@ def process_wide() -> Any:
     for watch in everywhere:
         return watch
     return None
+
+
+def errors_raised() -> set[str]:
+    """Return which floating-point errors are exceptions here, by NumPy's names; so may be the warnings of them."""
+    rules = [how for how, text, kind, module, _ in warnings.filters if not (text or module) and kind in _WARNINGS]
+    as_errors = rules[:1] == ["error"]
+    return {name for name, how in np.geterr().items() if how == "raise" or (as_errors and how == "warn")}

@@ -179,7 +179,8 @@ class Call:
             [type(x) is np.ndarray and x.dtype == object for x in self.leaves]
         ):  # of numbers, whose dtype has the basis
             self.leaves = [as_primal(x, "an argument", where) if is_array(x) else x for x in self.leaves]
-            self.chosen = optree.tree_unflatten(self.tree, self.leaves)
+            chosen: Any = optree.tree_unflatten(self.tree, self.leaves)
+            self.chosen = chosen
         self.arrays = [x for x in self.leaves if is_array(x)]
         self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.above import ABOVE
 from ..core.aval import PROMOTING, Aval, aval_of, is_weak, promoted_numbers, python_dtype, result_dtype
-from ..core.contexts import active, everywhere, in_use, writing
+from ..core.contexts import active, compiling, errors_raised, everywhere, in_use, writing
 from ..core.level import Level, escaped
 from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
 from ..memory.memory import layout, snapshot, snapshot_once, stand_in
@@ -251,6 +251,8 @@ class Staged(Tracer):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
+        if level.owning and (noted := compiling.get()) is not None:
+            noted |= errors_raised()
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)

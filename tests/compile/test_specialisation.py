@@ -1,6 +1,8 @@
-"""Errors of operations that a compiled function catches, or that leave it."""
+"""Compiled functions whose operations raise errors, which they catch or let out."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
@@ -47,3 +49,28 @@ def test_gradients_and_draws_go_on_where_compiled_code_meets_an_error():
     fast, slow = da.jit(da.grad(likelihood)), da.grad(likelihood)
     for x in (np.eye(2), -np.eye(2), 2 * np.eye(2)):
         np.testing.assert_allclose(fast(x, rng), slow(x, plain), rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:jit")
+@pytest.mark.parametrize("first", [0.0, 2.0])
+@pytest.mark.parametrize("transform", [lambda f: f, da.grad])
+def test_floating_point_errors_that_a_function_asks_for_are_raised(transform, first):
+    def raises(x):
+        with np.errstate(all="raise"):
+            try:
+                return np.log(x)
+            except FloatingPointError:
+                return 3.0 * x
+
+    def warns(x):
+        with np.errstate(all="warn"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return np.log(x)
+            except RuntimeWarning:
+                return 5.0 * x
+
+    for f in (raises, warns):
+        fast = da.jit(transform(f))
+        for x in (first, 0.0, 2.0):
+            assert fast(x) == transform(f)(x)
