@@ -9,14 +9,16 @@ along with the tasks. Not for: running the job there (``worker.py``).
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
+import io
 import os
 import pickle
 import tempfile
 import types
 import uuid
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -109,6 +111,19 @@ class Blob:
         return Blob, (self.main, [bytes(b) for b in self.buffers])
 
 
+@functools.cache
+def _with_files(theirs: Any) -> Any:
+    """Cloudpickle's class, for functions that keep the names of their files."""
+
+    def reduced(code: types.CodeType) -> tuple:
+        make, parts = theirs.dispatch_table[types.CodeType](code)
+        # From 3.1.3 on the file is left out, and with it the lines of a worker's tracebacks and warnings.
+        return make, tuple([code.co_filename if isinstance(p, str) and p == "<dynamic-code>" else p for p in parts])
+
+    table = ChainMap({types.CodeType: reduced}, theirs.dispatch_table)
+    return type("Pickler", (theirs,), {"dispatch_table": table})
+
+
 def _dumps(thing: Any) -> Blob:
     buffers: list[memoryview] = []
 
@@ -117,9 +132,12 @@ def _dumps(thing: Any) -> Blob:
             buffers.append(buffer.raw())
         return buffer.raw().nbytes <= LARGE
 
-    pickler: Any = importlib.import_module("cloudpickle" if importlib.util.find_spec("cloudpickle") else "pickle")
-    with no_collection():
-        return Blob(pickler.dumps(thing, protocol=5, buffer_callback=is_small), buffers)
+    pickler: Any = pickle.Pickler
+    if importlib.util.find_spec("cloudpickle"):
+        pickler = _with_files(importlib.import_module("cloudpickle").Pickler)
+    with no_collection(), io.BytesIO() as file:
+        pickler(file, protocol=5, buffer_callback=is_small).dump(thing)
+        return Blob(file.getvalue(), buffers)
 
 
 def pack(job: Any, other: Callable[[], Any] | None, what: Any, where: str) -> Blob:
