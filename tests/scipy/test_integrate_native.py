@@ -280,6 +280,7 @@ def test_many_lanes_are_the_lanes_alone() -> None:
 
 @pytest.mark.parametrize("lanes", [0, 2000])
 def test_a_long_solution_can_be_interrupted(lanes: int) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in what runs in the background
     step = 1e-4 if lanes else 1e-7
     end = lambda p: solve_ivp(predators, (0.0, p[0]), START, "RK4", args=(p,), step=step, max_steps=10**9).y[0, -1]
     f = da.jit(da.vmap(end) if lanes else end)
@@ -292,6 +293,7 @@ def test_a_long_solution_can_be_interrupted(lanes: int) -> None:
         f(points(5.0))
     assert time.process_time() - start < 1.2  # of two threads
     timer.join()
+    signal.signal(signal.SIGINT, before)
 
 
 def test_outside_of_jit() -> None:
