@@ -13,6 +13,7 @@ from dualad.compile.native.table import LOWERINGS, Source
 from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import DualadError
+from dualad.ops.scans import recurrence
 from dualad.transforms.trace import trace
 from tests.oracles.op_values import subjects
 
@@ -59,11 +60,13 @@ MORE = {
     "argmax": (np.argmax, LONG),
     "argmin": (np.argmin, LONG),
     "convolve": (lambda x, y: np.convolve(x, y, "same"), LONG, X),
+    "cumprod": (np.cumprod, LONG),
     "cumsum": (np.cumsum, LONG),
     "matmul": (np.matmul, LONG.reshape(64, 64), LONG.reshape(64, 64)),
     **{name: (getattr(np, name), TRUTHS, ~TRUTHS) for name in (
         "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor")},
     **{name: (getattr(np, name), TRUTHS) for name in ("invert", "logical_not")},
+    "recurrence": (lambda a, b: recurrence(a, b, axis=0), LONG, LONG),
     "remainder": (np.remainder, LONG.astype(int), np.full(LONG.shape, 3)),
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ from .operators import BOOL, DOUBLE, TYPES, Refused, computed_in, have_room, of_
 from .positions import INDEXED, is_computed
 from .sorting import has_rows, sorted_rows
 from .systems import has_system, solved, weight_of_system
-from .table import Way, lowering_of
+from .table import RUNNING, Way, lowering_of
 from .totals import ACCUMULATORS
 from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
 
@@ -37,7 +37,6 @@ __all__ = ["Registers", "SMALL", "check", "count_moved", "trailing", "weight"]
 SMALL = 1024
 #: entries, and orders of derivatives, of functions that are written out in other operators
 _SPELLED, _ORDERS = 128, 4
-_RUNNING = ("cumprod", "cumsum", "recurrence")
 _DEFINED = re.compile(r"^define (?:internal )?\S+ @(\w+)\(", re.MULTILINE)
 _NAMED = re.compile(r"@(\w+)")
 
@@ -112,7 +111,7 @@ def weight(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable])
         return weight_of_index(step)
     way = lowering_of(op).registers
     if way is Way.TOTAL:
-        return aval_of_atom(args[0]).size // (1 if op.name in (*_RUNNING, "argmax", "argmin") else 4) + 8 * most
+        return aval_of_atom(args[0]).size // (1 if op.name in (*RUNNING, "argmax", "argmin") else 4) + 8 * most
     if way is Way.PRODUCT:
         return 4 * products_of(op.name, [aval_of_atom(a) for a in args], params) // width_of(outs[0].aval)
     if way is Way.SPELLED:
@@ -212,7 +211,7 @@ class Registers:
             return self.program(_spelled(out.shape, params["order"]), args)
         if way is Way.ROWS:
             return [sorted_rows(self, name, args, params, out)]
-        if name in _RUNNING:
+        if name in RUNNING:
             return [self.running(name, args, params, out)]
         if name in ("argmax", "argmin"):
             return [self.position(name, args[0], params["axis"], out)]

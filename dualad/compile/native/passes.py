@@ -33,7 +33,7 @@ from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import join_loops
 from .rows import Rows, is_by_rows
 from .scatters import Scatter, is_by_value
-from .table import VIEWS, Way, lowering_of
+from .table import RUNNING, VIEWS, Way, lowering_of
 from .values import is_uniform
 from .views import same_but_ones
 
@@ -277,15 +277,17 @@ class Pass(Equations):
 
     def _can_be_added_up(self, step: Step, held: set) -> bool:
         """Whether the summands can be computed there."""
-        x, axis = step.args[0], step.params["axis"]
-        if x not in self.maker or x in held:
+        made = [a for a in step.args if type(a) is Variable and a in self.maker and a not in held]
+        if not made:
             return True
+        x, axis = made[0], step.params["axis"]
         # A single running sum is one thread's work: what takes longer than the sum is computed before, by all.
-        alone = step.op.name == "cumsum" and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
-        if any([self._way(v) is Way.JOIN or (alone and _is_worthy(self.maker[v].op)) for v in self._behind([x], held)]):
+        alone = step.op.name in RUNNING and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
+        behind = self._behind(made, held)
+        if any([self._way(v) is Way.JOIN or (alone and _is_worthy(self.maker[v].op)) for v in behind]):
             return False
         one_row = long_axes(x.aval, step.params) == (len(x.aval.shape) - 1,)
-        return step.out.aval.size != 1 or one_row or self._is_flat([x], held)
+        return step.out.aval.size != 1 or one_row or self._is_flat(made, held)
 
     def _kernels(self, held: list[Variable]) -> list[Kernel]:
         inside = set(held)
@@ -303,7 +305,7 @@ class Pass(Equations):
         steps = lambda outs: [self.maker[o] for o in outs]
         shapes, out = tuple([aval_of_atom(a).shape for a in args]), v.aval.shape
         if is_long(step):
-            free, running = v in self.free, op.name == "cumsum"
+            free, running = v in self.free, op.name in RUNNING
             whole = len(shapes[0]) > 1 and v.aval.size == 1 and not running
             is_flat = lambda outs: whole and self._is_flat([s.args[0] for s in steps(outs)], inside)
             axes = long_axes(args[0].aval, params)
@@ -520,5 +522,5 @@ def _is_elsewhere(op: Any, args: Sequence[Any], v: Any) -> bool:
 
 
 def _is_worthy(op: Any) -> bool:
-    """Whether an equation is worth a loop by itself: mathematics, a product, or an order."""
-    return op.name in FUNCTIONS or lowering_of(op).entry in _WHOLE
+    """Whether an equation is worth a loop by itself: mathematics, a product, an order, or no call of NumPy's."""
+    return op.name in FUNCTIONS or op.name == "recurrence" or lowering_of(op).entry in _WHOLE

@@ -1,8 +1,8 @@
-"""Sums, extrema, their places and running sums along one long axis: loops that compute what they add up as they go.
+"""Sums, extrema, their places and running totals along one long axis: loops that compute what they add up as they go.
 
 Along the last axis a sum has NumPy's order: halves down to 128 entries, and of those eight sums side by side. So the
-order depends on lengths alone: neither on threads nor on blocks. Along another axis, and in running sums, one entry is
-added after the other. A single long row is cut where its halves are, for threads. Not for: the summands
+order depends on lengths alone: neither on threads nor on blocks. Along another axis, and in running totals, one entry
+joins after the other. A single long row is cut where its halves are, for threads. Not for: the summands
 (``kernels.py``), short sums (there too), or which equations come here (``passes.py``).
 """
 
@@ -19,7 +19,7 @@ from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, Writer, clamp, find_cuts
 from .maths import FUNCTIONS
 from .operators import BOOL, LONG, Refused, convert
-from .table import Way, lowering_of
+from .table import RUNNING, Way, lowering_of
 from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
 from .views import Index
@@ -45,7 +45,7 @@ def is_long(step: Step) -> bool:
     op, args, params, _ = step
     if lowering_of(op).entry is not Way.TOTAL:
         return False
-    if op.name in ("argmax", "argmin", "cumsum"):
+    if op.name in ("argmax", "argmin", *RUNNING):
         return True
     shape = aval_of_atom(args[0]).shape
     return math.prod([shape[i] for i in params["axis"]]) > SHORT
@@ -58,6 +58,9 @@ def is_reduced(step: Step) -> bool:
         return False
     aval = aval_of_atom(args[0])
     counts = op.name == "sum" and aval.dtype == BOOL and is_long(step)
+    others = map(aval_of_atom, args[1:])
+    if op.name == "recurrence" and any([(a.shape, a.dtype) != (aval.shape, aval.dtype) for a in others]):
+        return False
     if type(args[0]) is not Variable or (aval.dtype == BOOL) != (counts or op.name in ("any", "all")):
         return False
     dtype = LONG if counts or op.name in ("argmax", "argmin") else aval.dtype
@@ -68,7 +71,7 @@ def is_reduced(step: Step) -> bool:
     axes, last = long_axes(aval, params), len(aval.shape) - 1
     if not axes or math.prod([aval.shape[i] for i in axes]) <= SHORT:
         return False
-    if op.name == "cumsum":
+    if op.name in RUNNING:
         return axes[0] != last or aval.shape[last] >= WIDTH
     if out.aval.size == 1:
         return True
@@ -86,7 +89,7 @@ class Reduction(Kernel):
         op, args, params, _ = steps[0]
         aval = aval_of_atom(args[0])
         super().__init__([s.out for s in steps], flat)
-        self.running, self.backward = op.name == "cumsum", bool(params.get("reverse"))
+        self.running, self.backward = op.name in RUNNING, bool(params.get("reverse"))
         self.shape = (aval.size,) if flat else aval.shape
         along = {(aval_of_atom(s.args[0]).shape, long_axes(aval_of_atom(s.args[0]), s.params)) for s in steps}
         axes = long_axes(aval, params)
@@ -134,7 +137,7 @@ class Reduction(Kernel):
         return low, one.at_most(one.add(low, str(self.stretch)), str(self.shape[0]))
 
     def write(self, name: str) -> tuple[str, list[str]]:
-        roots = [(s.args[0], self.index) for s in self.steps]
+        roots = [(a, self.index) for s in self.steps for a in s.args]
         if any([len(c) > 1 for c in find_cuts(self, self.number, roots)]):
             raise Refused("a total over parts")
         writes = _Loops(name, self)
@@ -177,8 +180,17 @@ class _Product(NamedTuple):
         return _Product(self.strong, b.at(self.x, lane), b.at(self.y, lane))
 
 
-def _join(s: Accumulator, b: Lanes, total: tuple[str, ...], x: str | _Product, at: str) -> tuple[str, ...]:
-    """Write how an entry or a product joins a total."""
+class _Turn(NamedTuple):
+    """A turn of a recurrence: the total times a factor, plus a term. The first factor is zero, the start is −0."""
+
+    factor: str
+    term: str
+
+
+def _join(s: Accumulator, b: Lanes, total: tuple[str, ...], x: str | _Product | _Turn, at: str) -> tuple[str, ...]:
+    """Write how an entry, a product or a turn joins a total."""
+    if isinstance(x, _Turn):
+        return (b.add(b.mul(x.factor, total[0]), x.term),)
     if not isinstance(x, _Product):
         return s.step(b, total, x, at)
     (before,) = total
@@ -243,14 +255,16 @@ class _Loops:
         return found
 
     def entries(self, counters: list[str]) -> tuple[list[Any], list[Lanes]]:
-        """Write what joins the totals, at one place: entries, or ``_Product``s; vectors where the last axis is one."""
+        """Write what joins totals, at one place: entries, products or turns; vectors where the last axis is one."""
         kernel = self.kernel
-        box = {i: (0, n) for i, n in enumerate(kernel.shape)}
-        writer = Writer(self.code, kernel, self.buffers, box, counters)
+        writer = self._writer(counters)
         width = 1 if writer.axis is None else WIDTH
-        names, lanes = [], []
+        names: list[Any] = []
+        lanes = []
         for (_, args, _, _), state, product in zip(kernel.steps, kernel.states, self.products, strict=True):
             b = Lanes(self.code, aval_of_atom(args[0]).dtype, width)
+            if len(args) > 1:
+                return [self._turn(args, counters, b)], [b]
             factors = [args[0]] if product is None else product[1]
             found = [writer.operand(a, kernel.below(aval_of_atom(a).shape, kernel.index)) for a in factors]
             wide = [b.splat(x) if w < width else x for x, w in found]
@@ -259,6 +273,25 @@ class _Loops:
             names.append(wide[0] if product is None else _Product(product[0].name == "scale", *wide))
             lanes.append(b)
         return names, lanes
+
+    def _writer(self, counters: list[str]) -> Writer:
+        box = {i: (0, n) for i, n in enumerate(self.kernel.shape)}
+        return Writer(self.code, self.kernel, self.buffers, box, counters)
+
+    def _turn(self, args: Sequence, counters: list[str], b: Lanes) -> _Turn:
+        """Write a turn of recurrences side by side, or factors and terms at places next to each other on one."""
+        kernel, one, here = self.kernel, Lanes(self.code, LONG, 1), counters[self.kernel.axis]
+        at_factor = list(counters)
+        if not kernel.in_rows and kernel.backward:  # the factor of the entry before, which is the one behind
+            at_factor[kernel.axis] = one.at_most(one.add(here, "1"), str(self.n - 1))
+        places = zip(args, (at_factor, counters), strict=True)
+        found = [self._writer(c).operand(a, kernel.below(kernel.shape, kernel.index)) for a, c in places]
+        factor, term = [b.splat(x) if w < b.width else x for x, w in found]
+        return _Turn(factor if kernel.in_rows else self._unless_first(here, b, factor), term)
+
+    def _unless_first(self, here: str, b: Lanes, factor: str) -> str:
+        first = self.code.new(f"icmp eq i64 {here}, {self.n - 1 if self.kernel.backward else 0}")
+        return self.code.value(f"select i1 {first}, {b.type} {b.constant(0)}, {b.type} {factor}")
 
     def nest(
         self, axes: Sequence[int], inner: Callable[[dict[int, str]], None], counters: dict[int, str] | None = None
@@ -525,7 +558,7 @@ class _Loops:
             offset = one.add(scaled, counters[i])
         store_lanes(b, x, at(self.code, self.buffers[v], v.aval.dtype, offset))
 
-    # ── running sums along the last axis ─────────────────────────────────────────────────────────────────────────
+    # ── running totals along the last axis ─────────────────────────────────────────────────────────────────────────
 
     def running(self) -> str:
         code, kernel, n = self.open(), self.kernel, self.n
@@ -533,24 +566,34 @@ class _Loops:
         (state, v), b = (kernel.states[0], kernel.outs[0]), Lanes(code, LONG, 1)
         one, wide = Lanes(code, v.aval.dtype, 1), Lanes(code, v.aval.dtype, WIDTH)
         order = list(range(WIDTH))[:: -1 if back else 1]
-        rest = n % WIDTH
+        rest, turns = n % WIDTH, kernel.steps[0].op.name == "recurrence"
+        starts = [state.start(one, "")[0], *([one.constant(0)] if turns and back else [])]
+
+        def entry(x: Any, i: int, place: str, before: Sequence[str] = ()) -> Any:
+            """Return what joins the total in lane ``i``; ``before`` is the factor of the entry of the turn before."""
+            if not turns:
+                return wide.at(x, i)
+            if back:
+                return _Turn(wide.at(x.factor, i + 1) if i + 1 < WIDTH else before[0], wide.at(x.term, i))
+            factor = wide.at(x.factor, i)
+            return _Turn(factor if i else self._unless_first(place, one, factor), wide.at(x.term, i))
 
         def row(counters: dict[int, str]) -> None:
             every = lambda place: [{**counters, last: place}[i] for i in range(len(kernel.shape))]
 
-            with code.fold("0", n - rest, WIDTH, [(one, state.start(one, "")[0])]) as turn:
+            with code.fold("0", n - rest, WIDTH, [(one, x) for x in starts]) as turn:
                 place = b.sub(str(n - WIDTH), turn.counter) if back else turn.counter
                 (x,), _ = self.entries(every(place))
-                lanes, (total,) = [""] * WIDTH, turn.carried
+                lanes, (total, *before) = [""] * WIDTH, turn.carried
                 for i in order:
-                    total = lanes[i] = one.add(total, wide.at(x, i))
+                    total = lanes[i] = _join(state, one, (total,), entry(x, i, place, before), "")[0]
                 self._store(v, wide.joined(lanes), wide, {**counters, last: place})
-                turn.next = [total]
+                turn.next = [total, *[wide.at(x.factor, 0) for _ in before]]
             if rest:  # the last entries, or from the end the first
-                first, (total,) = 0 if back else n - WIDTH, turn.carried
+                first, (total, *_) = 0 if back else n - WIDTH, turn.carried
                 (x,), _ = self.entries(every(str(first)))
                 for i in order[WIDTH - rest :]:
-                    total = one.add(total, wide.at(x, i))
+                    total = _join(state, one, (total,), entry(x, i, str(first)), "")[0]
                     self._store(v, total, one, {**counters, last: str(first + i)})
 
         self.nest(self.outer, row)

@@ -58,6 +58,8 @@ class Lowering(NamedTuple):
 
 #: loops read the entries of what these make where others lie
 VIEWS = (Way.MOVE, Way.JOIN)
+#: totals of the entries so far, each of which is a result
+RUNNING = ("cumprod", "cumsum", "recurrence")
 _NONE = Lowering()
 _E, _M, _J, _T, _P, _L = Way.ENTRYWISE, Way.MOVE, Way.JOIN, Way.TOTAL, Way.PRODUCT, Way.LOOP
 _R = Way.ROWS
@@ -90,9 +92,9 @@ LOWERINGS: dict[str, Lowering] = {
     "prod": Lowering(_T, source=_NEW),
     "all": Lowering(_T, _T, source=_NEW),
     "any": Lowering(_T, _T, source=_NEW),
-    "cumprod": Lowering(_T, source=_NEW),
+    "cumprod": Lowering(_T, _T, source=_NEW),
     "cumsum": Lowering(_T, _T, source=_NEW),
-    "recurrence": Lowering(_T, source=_NEW),
+    "recurrence": Lowering(_T, _T, source=_NEW),
     "argmax": Lowering(_T, _T, source=_NEW),
     "argmin": Lowering(_T, _T, source=_NEW),
     "matmul": Lowering(_P, _P, _P, _NEW, "@"),

@@ -39,6 +39,13 @@ def _sum(dtype: np.dtype) -> Accumulator:
     )
 
 
+def _product(dtype: np.dtype) -> Accumulator:
+    join = lambda b, x, y: (b.mul(x[0], y[0]),)
+    return Accumulator(
+        (dtype,), lambda b, at: (b.constant(1),), lambda b, acc, x, at: join(b, acc, (x,)), join, lambda b, acc: acc[0]
+    )
+
+
 def _lowest(dtype: np.dtype, sign: int) -> Any:
     if dtype.kind == "f":
         return sign * math.inf
@@ -96,6 +103,7 @@ def _place(beyond: str, sign: int) -> Callable[[np.dtype], Accumulator]:
 
 
 ACCUMULATORS: dict[str, Callable[[np.dtype], Accumulator]] = {
-    "sum": _sum, "cumsum": _sum, "max": _extremum("max", -1), "min": _extremum("min", 1),
+    "sum": _sum, "cumsum": _sum, "recurrence": _sum, "cumprod": _product,
+    "max": _extremum("max", -1), "min": _extremum("min", 1),
     "argmax": _place("gt", -1), "argmin": _place("lt", 1), "any": _truth("or", 0), "all": _truth("and", 1),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sums, extrema, their places and running sums along long axes, against NumPy's, bit for bit.
+"""Sums, extrema, their places and running totals along long axes, against NumPy's, bit for bit.
 
 Every length that ends differently, rows, columns, whole arrays, pieces for threads, NaN and infinities. Not for: sums
 of a few entries (test_passes.py, test_groups.py).
@@ -13,6 +13,7 @@ import pytest
 
 import dualad as da
 from dualad.compile.native import passes, reductions
+from dualad.ops.scans import cumprod, recurrence
 from tests.compile.native.test_passes import _small_is_large, numbers, same
 
 __all__ = ["_small_is_large"]
@@ -92,6 +93,44 @@ def test_values_that_are_no_numbers(value: float) -> None:
     zeros = np.full(300, -0.0)
     assert not np.signbit(da.jit(lambda x: np.sum(x * 2.0))(zeros))
     assert np.signbit(da.jit(lambda x: np.cumsum(x * 2.0))(zeros)).all()
+
+
+def _one_after_the_other(factors, terms, axis, reverse):
+    """Each term plus the total so far times a factor: of the entry itself, or from the end of the one before."""
+    a, b = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1] for x in (factors, terms)]
+    out = np.array(b)
+    for k in range(1, len(b)):
+        out[k] += (a[k - 1] if reverse else a[k]) * out[k - 1]
+    return np.moveaxis(out[:: -1 if reverse else 1], 0, axis)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int64])
+@pytest.mark.parametrize("shape", [(133,), (300, 1), (1, 300), (9, 31), (31, 9), (40, 5), (5, 40), (3, 50, 4)])
+def test_recurrences_and_running_products(shape: tuple[int, ...], dtype: type) -> None:
+    a, b = [np.round(3 * numbers(*shape)).astype(dtype) if dtype is np.int64 else numbers(*shape).astype(dtype)
+            for _ in range(2)]  # fmt: skip
+    b = np.roll(b, 7)
+    if dtype is not np.int64:
+        a.flat[[0, -1]], b.flat[[0, -1]] = np.inf, -0.0  # the factor that is not there is never read
+    for axis, reverse in itertools.product(range(len(shape)), (False, True)):
+        run = lambda a, b, axis=axis, reverse=reverse: recurrence(a, b, axis=axis, reverse=reverse)
+        for f, factors, terms, more in [
+            (run, a, b, 0), (lambda x, y, run=run: run(-x, 2 * y) + 1, -a, 2 * b, 1),
+            (lambda x, y, run=run: run(a, y * 1), a, b, 0), (lambda x, y, run=run: run(x * 1, b), a, b, 0),
+        ]:  # fmt: skip
+            with np.errstate(all="ignore"):
+                wanted = _one_after_the_other(factors, terms, axis, reverse) + more
+                np.testing.assert_array_equal(da.jit(f)(a, b), wanted)
+        product = lambda x, axis=axis, reverse=reverse: cumprod(-x, axis=axis, reverse=reverse)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(da.jit(product)(a), product(a))
+
+
+def test_a_long_recurrence_alone_is_a_loop() -> None:
+    f = da.jit(lambda a, b: recurrence(a, b, axis=0))
+    assert "_recur" not in str(f.lower(numbers(200), numbers(200)).source)
+    (group,) = f._specialised((numbers(200), numbers(200)), {}).program.compiled.groups
+    assert "1 loop" in group.about
 
 
 def test_a_total_is_there_before_it_is_read() -> None:
