@@ -22,7 +22,7 @@ from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import trailing
 from .narrow import Multiples
-from .operators import BOOL, LONG, Refused, computed_in, convert, of_operands, short_total
+from .operators import BOOL, INT, LONG, Refused, computed_in, convert, of_operands, short_total
 from .positions import STATUS, Places, entry_way, normalize_positions
 from .table import VIEWS, Way
 from .values import is_uniform, load_lanes, storage_type, store_lanes
@@ -322,8 +322,26 @@ class Writer:
         b, one = Lanes(code, LONG, WIDTH), Lanes(code, out.dtype, 1)
         if move:
             offset = b.add(offset, f"<{', '.join([f'i64 {move * i}' for i in range(WIDTH)])}>")
-        places = [code.value(f"getelementptr {kind}, ptr {at}, i64 {b.at(offset, i)}") for i in range(WIDTH)]
+        offsets = (not move and self.one_by_one(where, arrays, index)) or [b.at(offset, i) for i in range(WIDTH)]
+        places = [code.value(f"getelementptr {kind}, ptr {at}, i64 {i}") for i in offsets]
         return Lanes(code, out.dtype, WIDTH).joined([load_lanes(one, p) for p in places]), WIDTH
+
+    def one_by_one(self, where: Places, arrays: Sequence, index: Index) -> list[str]:
+        """Return the offsets that known positions say, each loaded as a number, where they lie side by side.
+
+        To take them out of a vector costs as much again as to read what they mean.
+        """
+        if len(arrays) > 1 or id(arrays[0]) not in self.kernel.narrow:
+            return []
+        (stride,) = [s for s, e in zip(where.strides, where.axes, strict=True) if type(e) is tuple and len(e) == 2]
+        key, shape = id(arrays[0]), self.kernel.laid_out(arrays[0].shape)
+        at, move = self.address(self.buffers[key], shape, INT, where.array_index(0, index))
+        if move != 1:
+            return []
+        short, one = Lanes(self.code, INT, 1), Lanes(self.code, LONG, 1)
+        found = [self.code.value(f"getelementptr {short.type}, ptr {at}, i64 {i}") for i in range(WIDTH)]
+        wide = [convert(short, load_lanes(short, place), LONG) for place in found]
+        return wide if stride == 1 else [one.mul(x, str(stride)) for x in wide]
 
     def known_axes(self, where: Places, index: Index) -> Index:
         """Return the part of a place that is known."""

@@ -92,13 +92,21 @@ def test_what_is_computed_is_the_same(shape) -> None:
     _same(lambda x: x[::-1] * weights[::-1] + seeds, x)
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_known_positions_need_no_check(several) -> None:
-    x = _R.normal(size=(90, 500))
-    i, j = (frozen(_R.integers(0, n, 40_000)) for n in x.shape)
+TAKES = {
+    "two arrays": lambda x, i, j: x[i, j] * 2 + 1,
+    "rows": lambda x, i, j: x[i, 1:4] * 2 + 1,
+    "a column": lambda x, i, j: x[i, 3] * 2 + 1,  # a row of x apart
+    "a vector": lambda x, i, j: x[:, 0][i] * 2 + 1,
+    "there and back": lambda x, i, j: x[i, 3][::-1] * x[i, 4],
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_known_positions_need_no_check(name) -> None:
+    x, take = _R.normal(size=(90, 500)), TAKES[name]
+    i, j = (frozen(_R.integers(0, n, 40_003)) for n in x.shape)
     negative, far = frozen(i - 90), frozen(np.where(i == 5, 90, i))
-    take = (lambda x, i: x[i, j] * 2 + 1) if several else (lambda x, i: x[i, 1:4] * 2 + 1)
     for known in (i, negative):
-        _same(lambda x, known=known: take(x, known), x)
+        _same(lambda x, known=known: take(x, known, j), x)
     with pytest.raises(IndexError):
-        da.jit(lambda x: take(x, far))(x)
+        da.jit(lambda x: take(x, far, j))(x)
