@@ -135,10 +135,10 @@ class _Distribution(Mirror):
 
     def __init__(
         self, original, *, without: tuple[str, ...] = (), ends: Callable | None = None, edge: tuple | None = None,
-        branches: Callable | None = None, **formulas: Callable,
+        branches: Callable | None = None, interior: Callable | None = None, **formulas: Callable,
     ):  # fmt: skip
         self._formulas = Formulas(original, formulas)
-        self._ends, self._edge, self._branches = ends, edge, branches
+        self._ends, self._edge, self._branches, self._interior = ends, edge, branches, interior
         self._support_of, self._valid = self._formulas.support, self._formulas.valid
         names = self._formulas.shapes
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -266,7 +266,7 @@ class Continuous(_Distribution):
     the standard form inside the support; missing methods are made (``lifted.py``), but for the methods ``without`` a
     rule. ``ends`` is the density at the ends of the support, where its logarithm may have a pole and the density has
     none; ``branches`` says at which shapes SciPy has a formula for these values alone, whose derivative in them is not
-    there.
+    there; ``interior`` gives the ends between which distribution functions are computed, where SciPy rounds them.
     """
 
     _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "rvs", "sf"})
@@ -318,6 +318,7 @@ class Continuous(_Distribution):
 
     def _distribution(self, name: str, below: float, above: float, parameters, x):
         z, shapes, *_, low, high, ok = self._standard(x, parameters)
+        low, high = self._interior(*shapes) if self._interior else (low, high)
         inside = ok & (z > low) & (z < high)
         out = self._formulas[name](self._move(z, inside, low, high), *shapes)
         return _finish(out, inside, np.where(z >= high, above, below), ok)

@@ -269,6 +269,15 @@ def _above_end(x, c):
 _above_end.defjvp(lambda at, moved: (_above_end(*at), at[1] * moved[0] + at[0] * moved[1]))
 
 
+def _end(c):
+    """Return the least number z with cz ≥ 1, for c > 0, else infinity: 1/c may be rounded down, and is inside then."""
+    there = c > 0
+    c = np.where(there, c, 1.0)
+    end = 1 / c
+    above = (0.5 + 2**-20) * np.finfo(float).eps * end
+    return np.where(there, end + np.where(product_less(end, (c, 0.0), 1.0) < 0, above, 0.0), math.inf)
+
+
 def _log_over(x, c):
     """log(1 + cx)/c, smooth at c = 0."""
     y = c * x
@@ -316,6 +325,7 @@ _ROWS: dict[str, dict] = {
     "f": {"ends": _f_end},
     "gamma": {"ends": lambda z, a: z ** (a - 1) * np.exp(-z) * sp.rgamma(a)},
     "genextreme": {
+        "interior": lambda c: (-_end(-c), _end(c)),
         "logpdf": lambda x, c: (c - 1) * _log_over(x, -c) - np.exp(-_log_over(x, -c)),
         "cdf": lambda x, c: np.exp(-np.exp(-_log_over(x, -c))),
         "sf": lambda x, c: -np.expm1(-np.exp(-_log_over(x, -c))),
@@ -328,6 +338,7 @@ _ROWS: dict[str, dict] = {
         "logpdf": lambda x, p, b: (p - 1) * np.log(x) - 0.5 * b * (x + 1 / x) - _LOG_2 - np.log(sp.kve(p, b)) + b,
     },
     "genpareto": {
+        "interior": lambda c: (0.0, _end(-c)),
         "logpdf": lambda x, c: -(c + 1) * _log_over(x, c),
         "cdf": lambda x, c: -np.expm1(-_log_over(x, c)),
         "sf": lambda x, c: np.exp(-_log_over(x, c)),
