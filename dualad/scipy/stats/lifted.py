@@ -22,7 +22,7 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from ...core.tracer import Tracer, beneath, tracer_in
 from ...errors import RuleMissingError, UnsupportedError
-from ...jvp import jvp
+from ...jvp import jvp, stop_gradient
 from ...rules.custom_jvp import SymbolicZero, custom_jvp
 from ...rules.wrap import wrap
 from ..twins import twin_of, writable
@@ -88,7 +88,7 @@ class Formulas:
             if self._has(name) and not {"cdf", "sf"} & self.given.keys():
                 return self._own(name)
             p, rest = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
-            return lambda *a: log_of(self[p](*a), self[rest](*a))
+            return lambda *a: log_of(self[p](*a), self[rest](*stop_gradient(a)))
         other = {"cdf": "sf", "sf": "cdf", "ppf": "isf", "isf": "ppf"}[name]
         if self._has(name) and other not in self.given:
             return self._own(name)
@@ -300,7 +300,11 @@ def on_common_shape(f: Callable, args: tuple) -> Any:
     return out if np.shape(out) == shape else np.reshape(out, shape)
 
 
+@custom_jvp
 def log_of(p: Any, rest: Any) -> Any:
-    """Return log(p), computed as log1p(-(1 - p)) for p near 1."""
+    """Return log(p), computed as log1p(-(1 - p)) for p near 1; the rest has no derivative that p has not."""
     near = p > 0.5
     return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
+
+
+log_of.defjvp(lambda at, moved: (log_of(*at), moved[0] / at[0]))
