@@ -394,7 +394,8 @@ def _elliptic_points(rng, n):
 def _noncentral_points(rng, n):
     df, nc = _spread(rng, -3, 2.5, n, 0.15), _spread(rng, -6, 2.5, n)
     near = np.abs(df + nc + 4 * np.sqrt(2 * df + 4 * nc) * rng.normal(size=n))
-    return np.where(rng.random(n) < 0.7, near, _spread(rng, -8, 2, n)), df, nc
+    x = np.where(rng.random(n) < 0.7, near, _spread(rng, -8, 2, n))
+    return np.maximum(x, 1e-9 * (df + nc)), df, nc  # below, SciPy's sf raises OverflowError
 
 
 def _extreme_points(rng, n):
@@ -424,13 +425,17 @@ class Family:
 
 @dataclass(frozen=True)
 class Inverse:
-    """What a family's value, by index, is in an argument's place: its inverse there."""
+    """What a family's value, by index, is in an argument's place: its inverse there.
+
+    ``rest`` is SciPy's function for 1 minus it, in which its digits are where it is near 1.
+    """
 
     family: str
     value: int
     place: int
     shapes: tuple[int, ...]
     members: dict[str, Callable]
+    rest: Callable | None = None
 
 
 def _cdfs(law: str, change: Callable, swapped: bool = False) -> dict:
@@ -488,10 +493,12 @@ FAMILIES: dict[str, Family | Inverse] = {
         {"betainc": (sp.betainc, 0), "betaincc": (sp.betaincc, 1), **_cdfs("beta", _last_first)},
     ),
     "beta below inverse": Inverse(
-        "beta", 0, 2, (0, 1), {"betaincinv": sp.betaincinv, "beta.ppf": lambda a, b, q: stats.beta.ppf(q, a, b)}
+        "beta", 0, 2, (0, 1), {"betaincinv": sp.betaincinv, "beta.ppf": lambda a, b, q: stats.beta.ppf(q, a, b)},
+        lambda a, b, q: sp.betainccinv(b, a, q),
     ),
     "beta above inverse": Inverse(
-        "beta", 1, 2, (0, 1), {"betainccinv": sp.betainccinv, "beta.isf": lambda a, b, q: stats.beta.isf(q, a, b)}
+        "beta", 1, 2, (0, 1), {"betainccinv": sp.betainccinv, "beta.isf": lambda a, b, q: stats.beta.isf(q, a, b)},
+        lambda a, b, q: sp.betaincinv(b, a, q),
     ),
     "beta inverse in a": Inverse("beta", 0, 0, (1,), {"btdtria": sp.btdtria}),
     "beta inverse in b": Inverse("beta", 0, 1, (0,), {"btdtrib": sp.btdtrib}),

@@ -84,8 +84,7 @@ def truths(kit, family: Family | Inverse, arguments: tuple, guesses=None) -> tup
     """Return values and, for each shape, their derivatives at these points, NaN where the oracle has none."""
     inverse = isinstance(family, Inverse)
     source = FAMILIES[family.family] if inverse else family
-    width, places = 1 if inverse else None, family.shapes
-    rows = []
+    places, rows = family.shapes, []
     for n, point in enumerate(zip(*arguments, strict=True)):
 
         def find(point=point, n=n):
@@ -96,7 +95,10 @@ def truths(kit, family: Family | Inverse, arguments: tuple, guesses=None) -> tup
             place, index = family.place, family.value
             at = _root(kit, source.define, place, index, at, kit.number(float(guesses[n])))
             slopes = _derivatives(kit, source.define, at, [*places, place])[1]
-            return [at[place], *[-slopes[i][index] / slopes[place][index] for i in places]]
+            moved = [-slopes[i][index] / slopes[place][index] for i in places]
+            return [at[place], *moved] if family.rest is None else [
+                at[place], 1 - at[place], *[s for m in moved for s in (m, -m)]
+            ]  # fmt: skip
 
         try:
             rows.append(_exactly(kit, find, source.most_bits))
@@ -199,6 +201,8 @@ def measure(kit, family: Family | Inverse, count: int, seed: int = 0, minutes: f
                 logarithm = name.split(".")[-1].startswith("log")
                 scale = np.minimum(scale, 1.0) if logarithm else scale
                 right = np.abs(out - value) <= (1e-10 if inverse else 1e-9) * scale  # a quantile's error is passed on
+                if inverse and family.rest:
+                    right &= np.abs(family.rest(*arguments) - values[1]) <= 1e-10 * values[1]
                 shown = np.isfinite(truth) & (np.abs(truth) > 1e-290) & (np.abs(truth) < 1e290) & np.isfinite(value)
                 shown &= (value > -708) | (not logarithm)  # of a number with all its digits
                 errors = np.where(np.isfinite(found), np.abs(found - truth) / np.abs(truth), np.nan)
@@ -222,9 +226,10 @@ Written by `python -m benchmarks.shapes --points {points} --page docs/reference/
 {oracle}, with NumPy {numpy} and SciPy {scipy}. A row is a function, differentiated in the argument of that number, in
 the order of the definition in `benchmarks/shape_families.py`, where its points are drawn, too. Errors are relative.
 *Not finite* and *above 1e-9* count points where SciPy's value is right; where that is wrong by more than 1e-9 (1e-10
-for a quantile), or not finite, a point counts in that column alone. Points whose derivative is below 1e-290 or above
-1e290 are left out, and logarithms of numbers below 1e-308, which have lost digits. *Time* is that of value and
-derivative at 10,000 points, beside that of the function. [](shape-parameters.md) says what is above 1e-9, and why.
+for a quantile, and for 1 minus it of a beta distribution), or not finite, a point counts in that column alone. Points
+whose derivative is below 1e-290 or above 1e290 are left out, and logarithms of numbers below 1e-308, which have lost
+digits. *Time* is that of value and derivative at 10,000 points, beside that of the function. [](shape-parameters.md)
+says what is above 1e-9, and why.
 
 """
 
