@@ -373,7 +373,7 @@ def _vertices(matrix: Any, order: str, decompression: str, bound: int) -> tuple[
     n = matrix.shape[0]
     if not matrix.nnz:
         return np.full(n, -1, np.int32), "nothing else"
-    affordable = (has_compiler() or n < AFFORDABLE) and bound <= _LONG
+    affordable = bound <= _LONG and (n < AFFORDABLE or has_compiler())
     plain = None
     if decompression == "direct":
         plain = _in_order(matrix, order, bound)
@@ -440,7 +440,8 @@ def _bidirectional(S: Sparsity, order: str) -> Coloring:
     """Star-colour the graph of rows and columns: products and pulls together, colours that nobody needs left out."""
     m, n = S.shape
     lengths = [np.diff(S.indptr), np.bincount(S.indices, minlength=1)]
-    if not S.nnz or sum(map(_walks, lengths)) > (_WALKS if has_compiler() else _WALKS / 100):
+    walks = sum(map(_walks, lengths))
+    if not S.nnz or walks > _WALKS or (walks > _WALKS / 100 and not has_compiler()):
         return color(S, "auto", order)
     ss = scipy_sparse()
     graph = ss.block_array([[None, S._matrix.T], [S._matrix, None]], format="csr")

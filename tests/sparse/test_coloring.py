@@ -79,6 +79,18 @@ def test_counts_of_the_standard_problems(compiled, monkeypatch) -> None:
         assert C.count <= count and tells_all(C)
 
 
+def test_small_patterns_do_not_ask_for_numba(monkeypatch) -> None:
+    def loaded():
+        raise AssertionError("loading Numba takes longer than these colourings in Python")
+
+    for module in (greedy, coloring):
+        monkeypatch.setattr(module, "has_compiler", loaded)
+    for mode in ("symmetric", "bidirectional"):
+        assert tells_all(da.color(da.hessian_sparsity(*springs(6)), mode))
+    with pytest.raises(AssertionError, match="Numba"):
+        da.color(da.hessian_sparsity(*springs(101)), "symmetric")
+
+
 def test_a_dense_row_is_left_to_reverse_mode() -> None:
     pattern = ss.eye_array(30, format="lil", dtype=bool)
     pattern[4] = True
