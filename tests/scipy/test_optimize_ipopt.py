@@ -22,7 +22,8 @@ from dualad.core.tracer import Tracer
 from dualad.errors import ArgumentError, SparsityError
 from dualad.scipy import optimize
 from dualad.scipy.closures import Inputs
-from dualad.scipy.optimize import ipopt_in_c
+from dualad.scipy.optimize import ipopt_in_c, nonlinear
+from dualad.scipy.optimize.problem import is_jitted
 
 # ── a solver ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -569,3 +570,15 @@ def test_a_function_that_returns_another_number_of_constraints_is_seen() -> None
         out = optimize.minimize(fun, np.zeros(4), method="ipopt", constraints=held)
         np.testing.assert_allclose(out.x, np.arange(4) < size, atol=1e-7)
         assert len(out.multipliers) == size
+
+
+def test_constraints_in_an_array_of_numbers_are_compiled(method) -> None:
+    held = lambda x: np.array([x[0] * x[1] - 1.0, x[2] ** 2 - x[0]])
+    fun, start, given = lambda x: np.sum((x - [2.0, 1.0, 0.5]) ** 2), np.ones(3), {"type": "eq", "fun": held}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = optimize.minimize(fun, start, method=method, constraints=given, tol=1e-10)
+    model = nonlinear._models[0]
+    assert is_jitted(model.held) and all([is_jitted(m.data) for m in model._matrices.values()])
+    expected = scipy.optimize.minimize(fun, start, method="SLSQP", constraints=given, options={"ftol": 1e-15})
+    np.testing.assert_allclose(out.x, expected.x, atol=1e-6)

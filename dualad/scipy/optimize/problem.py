@@ -34,7 +34,7 @@ from ...core.aval import Aval
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
-from ...errors import ConvergenceError, DualadError, SingularMatrixError, SparsityError
+from ...errors import ConvergenceError, DualadError, PerformanceNote, SingularMatrixError, SparsityError
 from ...jacobians.hessian import hessian
 from ...jacobians.jacobian import jacobian
 from ...jvp import stop_gradient
@@ -180,6 +180,7 @@ def compiled(f: Callable, *at: Any) -> Callable:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
+            warnings.filterwarnings("ignore", "np.array", PerformanceNote)  # its objects are those of the trace
             fast(*at)
     except (DualadError, UserWarning) as error:
         log("DAL004", "solver: `%s` is not compiled: %s", getattr(f, "__name__", f), str(error).partition("\n")[0])
