@@ -33,7 +33,7 @@ class SeriesLevel(Level):
     degree.
     """
 
-    __slots__ = ("lazy", "memo", "order", "pick", "strong", "waiting")
+    __slots__ = ("lazy", "memo", "order", "pick", "strong", "waiting", "written")
 
     def __init__(self, transform: str, order: int, *, lazy: bool = False, pick: Callable | None = None) -> None:
         super().__init__(transform)
@@ -44,6 +44,8 @@ class SeriesLevel(Level):
         self.strong = pick is not None
         #: streams in the order in which they were made, where calls wait
         self.waiting: list[Stream] = []
+        #: how many of them the function itself made; rules ask for what they make
+        self.written = 0
 
     def __exit__(self, *exc_info) -> None:
         super().__exit__(*exc_info)
@@ -51,9 +53,11 @@ class SeriesLevel(Level):
         self.waiting.clear()
 
     def sweep(self, k: int) -> None:
-        """Compute the coefficients of order k of all that waits, in the order in which it was written."""
+        """Compute the coefficients of order k of all that the function wrote, in its order; from 1 on, one by one."""
+        if k == 1:
+            self.written = len(self.waiting)
         with np.errstate(all="ignore"):
-            for stream in self.waiting:
+            for stream in self.waiting[: self.written]:
                 stream.coef(k)
 
 

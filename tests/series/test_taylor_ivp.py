@@ -94,6 +94,19 @@ def test_derivatives_in_the_start_and_in_what_the_function_reads() -> None:
     np.testing.assert_allclose(da.grad(da.grad(lambda w: end(y0, w)[0]))(1.3), da.grad(da.grad(exact))(1.3), rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "cube", [lambda q: q**1.5, lambda q: q * np.sqrt(q), lambda q: np.exp(1.5 * np.log(q)), lambda q: 1 / q**-1.5]
+)
+def test_reverse_mode_ends_whatever_the_rules_write(cube) -> None:
+    """Each derivative of a power is another power: what rules write is asked for, not swept."""
+    pull = lambda t, y: [y[2], y[3], *(-y[:2] / cube(y[0] ** 2 + y[1] ** 2))]
+    end = lambda y: da.taylor_ivp(pull, (0.0, 0.3), y, rtol=1e-6).y[:, -1]
+    y0 = np.array([0.5, 0.0, 0.0, 1.7])
+    np.testing.assert_allclose(da.jacrev(end)(y0), da.jacfwd(end)(y0), rtol=1e-11, atol=1e-11)
+    with pytest.raises(UnsupportedError, match="the size of a step can't be chosen"):
+        da.jit(end)(y0)
+
+
 def test_a_singularity_ends_it_without_success() -> None:
     sol = da.taylor_ivp(lambda t, y: 1 + y**2, (0.0, 2.0), [0.0])
     assert not sol.success and sol.status == -1 and sol.message
