@@ -478,6 +478,7 @@ def test_another_start_and_other_numbers_compile_nothing(method, caplog) -> None
         given = {"constraints": [{**held, "args": (total,)}, line], "method": method, "tol": 1e-10}
         return optimize.minimize(fun, x0, (a, power), **given)
 
+    nonlinear._models.clear()  # where another method has left it
     _, first = traces(caplog, lambda: solve(np.full(3, 0.5), np.ones(3), 3.0))
     assert first >= 5
     out, more = traces(
@@ -489,6 +490,22 @@ def test_another_start_and_other_numbers_compile_nothing(method, caplog) -> None
     assert abs(out.x[2] - out.x[0]) > 1e-3
     assert traces(caplog, lambda: solve(np.full(3, 0.5), np.ones(3), 3.0, power=4))[1] > 0
     assert traces(caplog, lambda: solve(np.full(3, 0.5), 2.0, 3.0))[1] > 0
+
+
+def test_lambdas_that_are_made_again_are_known(method, caplog) -> None:
+    aim = np.array([1.0, 2.0, 3.0])
+
+    def solve(total, more=0.0, by=1.0):
+        fun = lambda x, total, by=by: by * np.sum((x - aim) ** 2) + 0 * total
+        held = {"type": "eq", "fun": lambda x, total: np.sum(x, keepdims=True) - total - more, "args": (total,)}
+        return optimize.minimize(fun, np.ones(3), (total,), method=method, constraints=held, tol=1e-10)
+
+    found = [traces(caplog, lambda total=total: solve(total)) for total in (3.0, 9.0)]
+    assert [n > 0 for _, n in found] == [True, True]  # ``more`` is another variable at each call
+    for given, slope in (((3.0,), -2.0), ((3.0, 3.0), 0.0), ((3.0, 0.0, 5.0), -10.0), ((9.0, 0.0, 7.0), 14.0)):
+        np.testing.assert_allclose(solve(*given).jac, np.full(3, slope), atol=1e-4)
+    make = lambda: optimize.minimize(lambda x: np.sum((x - aim) ** 4 + (x - aim) ** 2), np.ones(3), method=method)
+    assert traces(caplog, make)[1] > 0 == traces(caplog, make)[1]
 
 
 def test_functions_are_written_down_inside_of_transforms_only() -> None:
@@ -573,12 +590,11 @@ def test_a_function_that_returns_another_number_of_constraints_is_seen() -> None
 
 
 def test_constraints_in_an_array_of_numbers_are_compiled(method) -> None:
-    held = lambda x: np.array([x[0] * x[1] - 1.0, x[2] ** 2 - x[0]])
-    fun, start, given = lambda x: np.sum((x - [2.0, 1.0, 0.5]) ** 2), np.ones(3), {"type": "eq", "fun": held}
+    given = {"type": "eq", "fun": lambda x: np.array([x[0] * x[1] - 1.0, x[2] ** 2 - x[0]])}
+    solve = lambda by, how: by(lambda x: np.sum((x - [2.0, 1.0, 0.5]) ** 2), np.ones(3), constraints=given, **how)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = optimize.minimize(fun, start, method=method, constraints=given, tol=1e-10)
-    model = nonlinear._models[0]
-    assert is_jitted(model.held) and all([is_jitted(m.data) for m in model._matrices.values()])
-    expected = scipy.optimize.minimize(fun, start, method="SLSQP", constraints=given, options={"ftol": 1e-15})
+        out = solve(optimize.minimize, {"method": method, "tol": 1e-10})
+    assert is_jitted(nonlinear._models[0].held) and is_jitted(nonlinear._models[0]._matrices["jacobian"].data)
+    expected = solve(scipy.optimize.minimize, {"method": "SLSQP", "options": {"ftol": 1e-15}})
     np.testing.assert_allclose(out.x, expected.x, atol=1e-6)

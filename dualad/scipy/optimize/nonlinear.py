@@ -11,7 +11,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -124,9 +124,7 @@ class Model:
         """Whether this is the model of these functions and arguments."""
         return (
             (pair, known) == (self.pair, self.known)
-            and all(
-                [f is g or (type(f) is MethodType and f == g) for f, g in zip(functions, self.functions, strict=True)]
-            )
+            and all([_is_same(f, g) for f, g in zip(functions, self.functions, strict=True)])
             and same(self._forms(given, x), self.key)
         )
 
@@ -151,13 +149,24 @@ class Model:
 
 def known_result(f: Callable, x: Any, args: Sequence) -> list | None:
     """Return the aval of what a function returns, where it was compiled by itself for such an x and no arguments."""
-    for m in _models:
-        alone = m.functions[:1] if m.functions[0] is f else m.functions[1:]
-        if len(alone) == 1 and alone[0] is f and not m.pair and not any(m.key[1:]) and m.key[0] == x.size and not args:
-            compiled = m.value if f is m.functions[0] else m.held
+    for m in () if args else _models:
+        alone = m.functions[:1] if _is_same(m.functions[0], f) else m.functions[1:]
+        if len(alone) == 1 and _is_same(alone[0], f) and not (m.pair or any(m.key[1:])) and m.key[0] == x.size:
+            compiled = m.value if alone[0] is m.functions[0] else m.held
             with suppress(DualadError):  # which the function itself will raise
                 return [aval_of(compiled(x))] if is_jitted(compiled) else None
     return None
+
+
+def _is_same(f: Any, g: Any) -> bool:
+    """Whether two functions are one: also a lambda made again, over the same variables, by a function called again."""
+    if f is g or type(f) is MethodType:
+        return f is g or f == g
+    if type(f) is not FunctionType or type(g) is not FunctionType or f.__code__ is not g.__code__:
+        return False
+    parts = [(h.__globals__, *(h.__closure__ or ()), *(h.__defaults__ or ())) for h in (f, g)]
+    more = [h for h in (f, g) if h.__kwdefaults__ or h.__dict__]
+    return not more and len(parts[0]) == len(parts[1]) and all([a is b for a, b in zip(*parts, strict=True)])
 
 
 def _is_number(v: Any) -> bool:
