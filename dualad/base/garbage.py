@@ -36,17 +36,22 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-@contextlib.contextmanager
-def less_collection() -> Iterator[None]:
-    """Let the garbage collector look through more new objects less often meanwhile."""
-    usual = gc.get_threshold()
-    now = (max(usual[0], _MANY) if usual[0] else 0, *usual[1:])
-    gc.set_threshold(*now)
-    try:
-        yield
-    finally:
-        if gc.get_threshold() == now:
-            gc.set_threshold(*usual)
+class less_collection:
+    """Let the garbage collector look through more new objects less often meanwhile.
+
+    A class, since the gradient of a small function would feel a generator.
+    """
+
+    __slots__ = ("usual",)
+
+    def __enter__(self) -> None:
+        self.usual = gc.get_threshold()[0]
+        if 0 < self.usual < _MANY:
+            gc.set_threshold(_MANY)
+
+    def __exit__(self, *exc_info) -> None:
+        if 0 < self.usual < _MANY == gc.get_threshold()[0]:
+            gc.set_threshold(self.usual)
 
 
 def _go_on() -> None:

@@ -57,11 +57,16 @@ def _sum(ufunc: np.ufunc, jvp: Callable, transpose: Callable) -> Primitive:
 
 def _add_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
+    tx, ty = tangents
     out = x + y
-    return out, broadcast_tangent(add_tangents(*tangents), out)
+    t = ty if tx is None else tx if ty is None else tx + ty
+    return out, t if type(out) is np.float64 else broadcast_tangent(t, out)  # of two scalars there is nothing to ask
 
 
 def _add_transpose(ct: Array, x: Array, y: Array) -> tuple:
+    if x is y and type(x) is Aval:  # variables recorded one from the other share theirs
+        ct = unbroadcast(ct, x)
+        return ct, ct
     return unbroadcast(ct, x) if type(x) is Aval else None, unbroadcast(ct, y) if type(y) is Aval else None
 
 
@@ -70,7 +75,7 @@ def _subtract_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     tx, ty = tangents
     out = x - y
     t = tx if ty is None else -ty if tx is None else tx - ty
-    return out, broadcast_tangent(t, out)
+    return out, t if type(out) is np.float64 else broadcast_tangent(t, out)
 
 
 def _subtract_transpose(ct: Array, x: Array, y: Array) -> tuple:
@@ -94,16 +99,19 @@ negative = elementwise(
 # ── products and quotients ───────────────────────────────────────────────────────────────────────────────────────
 
 
+_NUMBERS = frozenset({float, np.float64})
+
+
 def _multiply_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     out = x * y
     if ty is None:
-        return out, tx * y if type(y) is float and abs(y) < math.inf else times(tx, y)
+        return out, tx * y if type(y) in _NUMBERS and math.isfinite(y) else times(tx, y)
     if tx is None:
-        return out, ty * x if type(x) is float and abs(x) < math.inf else times(ty, x)
-    if type(out) is np.ndarray and is_finite(out):  # then both factors are
-        return out, tx * y + ty * x
+        return out, ty * x if type(x) in _NUMBERS and math.isfinite(x) else times(ty, x)
+    if math.isfinite(out) if type(out) is np.float64 else type(out) is np.ndarray and is_finite(out):
+        return out, tx * y + ty * x  # both factors are finite
     return out, times(tx, y) + times(ty, x)
 
 
@@ -146,10 +154,10 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     if ty is None:
         t = tx / y
     else:
-        t = out * ty
+        t = ty * out if type(out) is np.float64 else out * ty  # NumPy's scalar on the left asks the ufunc
         t = -t if tx is None else tx - t
         t = t / y
-    return out, broadcast_tangent(t, out)
+    return out, t if type(out) is np.float64 else broadcast_tangent(t, out)
 
 
 def _reciprocal(y):

@@ -34,8 +34,7 @@ _ASKED = frozenset({
     "scan", "sort", "sum", "unary", "vector_norm",
 })  # fmt: skip
 _MOVES = frozenset({copy, einsum, flip, index, transpose})
-#: most equations of a short program
-_SHORT = 12
+_DOUBLE = np.dtype(float)
 
 
 class StagedLevel(Level):
@@ -208,7 +207,7 @@ class StagedLevel(Level):
     def finish(self, outputs, name: str, once: bool = False) -> Program:
         """Close the program: keep the equations its outputs depend on.
 
-        A short one that is walked back ``once`` is left as it is: the walk passes over what nothing depends on.
+        One that is walked back ``once`` is left as it is: the walk passes over what nothing depends on.
         """
         atoms = [
             o.variable if type(o) is Staged and o.level is self
@@ -216,7 +215,7 @@ class StagedLevel(Level):
             else o
             for o in outputs
         ]  # fmt: skip
-        steps = self.steps if once and len(self.steps) <= _SHORT and not in_use else live_steps(self.steps, atoms)
+        steps = self.steps if once and not in_use else live_steps(self.steps, atoms)
         program = Program(self.inputs, steps, atoms, name)
         program.plain = self.plain
         self.steps, self.inputs = [], []
@@ -330,6 +329,9 @@ class Staged(Tracer):
                 return None
             if kind is Staged:
                 level.plain = False
+        elif kind is np.float64:  # as in a loop over scalars
+            if aval.dtype is not _DOUBLE or level.owning:
+                return None
         elif kind is not float:
             return None
         if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
@@ -342,12 +344,20 @@ class Staged(Tracer):
 
     def _beside(self, op, other):
         """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""
-        if type(other) is Staged and other.level is self.level:
-            variable, aval = other.variable, self.variable.aval
-            theirs = variable.aval
-            if theirs is aval or (theirs.dtype is aval.dtype and theirs.shape == aval.shape):
-                return self._step(op, (self.variable, variable)) if aval.dtype.kind in "fc" else None
-        return None
+        level = self.level
+        if type(other) is not Staged or other.level is not level:
+            return None
+        x, y = self.variable, other.variable
+        aval, theirs = x.aval, y.aval
+        if theirs is not aval and (theirs.dtype is not aval.dtype or theirs.shape != aval.shape):
+            return None
+        if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
+            return None
+        if level.numbers and x in level.numbers:
+            return None
+        out = Variable(aval)  # as in `_step`: a call less
+        level.steps.append((op, (x, y), NO_PARAMS, (out,)))
+        return Staged(out, level)
 
     def _step(self, op, atoms):
         """Record an operator whose result has this tensor's aval; not of a Python scalar, too late, or watched."""

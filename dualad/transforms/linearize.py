@@ -16,6 +16,7 @@ import optree
 
 from ..base.arguments import check_callable, own_results
 from ..base.frames import public
+from ..base.garbage import less_collection
 from ..base.signatures import Args, Aux, Out
 from ..base.tree import LeafName, flatten, flatten_like, is_array, unflatten, with_structures
 from ..boundary.boundary import run
@@ -239,7 +240,8 @@ def stage_tangents(
         if others and any([array is not None for _, array in others]):
             beneath = dict(others)
             stage.foreign = [beneath.get(i) for i, a in enumerate(stage.in_avals) if a is not None]
-        out = run(f, unflatten(stage.in_tree, duals), {})
+        with less_collection():  # the program holds most of what is made here
+            out = run(f, unflatten(stage.in_tree, duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         values, tangents, stage.out_avals, stage.out_foreign = [], [], [], []

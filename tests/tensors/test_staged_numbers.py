@@ -93,3 +93,32 @@ def test_an_integer_with_room_or_in_a_comparison_is_none():
     x = ARRAYS["short"]
     for f in (lambda x: x + 300, lambda x: x < 2**40, lambda x: x / 2**40, lambda x: (x > 0) + 300):
         np.testing.assert_array_equal(da.jit(f)(x), f(x), strict=True)
+
+
+NUMBERS = (2.0, np.float64(-1.5), np.float32(0.5), 3, 2j, np.float64(np.inf), -0.0, np.float64(0.0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+def test_scalars_are_as_arrays_of_one_entry(number, dtype) -> None:
+    """Scalars have ways of their own through the rules; dtypes, infinities and NaN are those of arrays."""
+
+    def program(a, b):
+        first, second = number * a + b * number, a * b - b / a
+        return first * second + a / b - number * (b + b), -a * np.sqrt(b)
+
+    with np.errstate(all="ignore"):
+        for values in ((0.7, 1.5), (-0.0, 2.0), (3.0, 0.0), (np.inf, 1.0)):
+            at = [dtype(v) for v in values]
+            arrays = [np.full(1, v) for v in at]
+            for direction in ((1.0, 1.0), (0.0, 1.0)):
+                out = da.jvp(program, at, [dtype(d) for d in direction])
+                wanted = da.jvp(program, arrays, [np.full(1, d, dtype) for d in direction])
+                for x, y in zip([*out[0], *out[1]], [*wanted[0], *wanted[1]], strict=True):
+                    assert (x.dtype, x.shape) == (y.dtype, ())
+                    assert np.array_equal(x, y[0], equal_nan=True)
+            if dtype is not np.complex128:
+                loss = lambda a, b: sum([np.sum(np.real(v)) for v in program(a, b)])
+                for x, y in zip(da.grad(loss, (0, 1))(*at), da.grad(loss, (0, 1))(*arrays), strict=True):
+                    assert (x.dtype, x.shape) == (y.dtype, ())
+                    assert np.array_equal(x, y[0], equal_nan=True)
