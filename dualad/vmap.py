@@ -42,6 +42,7 @@ from .memory.memory import pin, unshared
 from .ops.kinds import known_value, repeat_lanes
 from .ops.scans import equal_or_both_nan
 from .surface.leaves import as_primal, output_leaves, plain_leaf
+from .surface.objects import join
 from .tensors.chunks import Chunking, Plan, refuse_traced
 
 __all__ = ["vmap"]
@@ -153,6 +154,7 @@ def vmap(
         size = _size(leaves, axes, names, axis_size, axis_name)
         shared = [x if a is None else None for x, a in zip(leaves, axes, strict=True)]
         across = [np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True) if a is not None]
+        across = [join(x) if x.dtype == object else x for x in across]
         # A lane is a view of the caller's array, whose strides matter where it is not in C order.
         strided = [x.strides[1:] if type(x) is np.ndarray and not x.flags.c_contiguous else () for x in across]
         rest = iter(strided)

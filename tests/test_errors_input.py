@@ -76,6 +76,7 @@ TABLE = {
     "grad: truth out": (lambda: da.grad(lambda x: x > 0)(1.0), OutputError, "dtype bool"),
     "grad: complex": (lambda: da.grad(total)(1j), OutputError, "complex number"),
     "grad: holomorphic": (lambda: da.grad(total, holomorphic=True)(1.0), DtypeError, "holomorphic=True"),
+    "argnums: one argument": (lambda: da.hessian(total, 1)(X), ArgumentTypeError, "with 1 positional argument\\."),
     "argnums: text": (lambda: da.grad(total, "x")(X), ArgumentTypeError, "'x' of type str"),
     "argnums: float": (lambda: da.grad(total, 1.0)(X), ArgumentTypeError, "1.0 of type float"),
     "argnums: bool": (lambda: da.grad(total, True)(X), ArgumentTypeError, "True of type bool"),

@@ -33,6 +33,16 @@ def test_every_choice_of_axes_equals_the_loop(axes, out_axis: int, rng) -> None:
     close(leaves(da.vmap(f, axes, out_axis)(*args)), looped(f, args, axes, 4, out_axis), "vmap")
 
 
+@pytest.mark.parametrize("entries", [[1.0, 2.5, 3.0], [1, 2, 3], [1.0, 2j, 3]], ids=str)
+def test_numbers_in_an_object_array_are_numbers(entries) -> None:
+    x = np.array(entries, dtype=object)
+    found, wanted = da.vmap(lambda a: a * 2)(x), np.array(entries) * 2
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+    grid = da.vmap(lambda a, b: a @ b, (1, None))(np.array([entries] * 2, dtype=object), np.ones(2))
+    np.testing.assert_array_equal(grid, wanted)
+
+
 @given(data=st.data())
 def test_any_shape_axis_and_batch_size_equals_numpy(data) -> None:
     """Any shapes, any axes, any batch size, any place for the result."""

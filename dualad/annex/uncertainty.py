@@ -19,7 +19,7 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
 from ..jacobians.call import split_flat, split_last
 from ..jvp import jvp
-from ..surface.leaves import check_differentiable
+from ..surface.leaves import as_primal, check_differentiable
 from ..tensors.chunks import Chunking
 from ..transforms.linearize import stage_tangents
 from ..vmap import vmap
@@ -115,6 +115,8 @@ def propagate(
     Chunking("propagate", chunk_size)
     check_differentiable(mean, "mean", False, "propagate")
     leaves, in_tree = flatten(mean)
+    leaves = [as_primal(x, LeafName(mean, "mean", i), "propagate") if is_array(x) else x for i, x in enumerate(leaves)]
+    mean = in_tree.unflatten(leaves)
     avals = [aval_of(x) for x in leaves if is_array(x)]
     for i, a in enumerate(avals):
         if a.dtype.kind == "c":
@@ -204,7 +206,14 @@ def _taken_apart(given: Any, n: int, name: str) -> tuple[Any, np.ndarray | None]
 
 def _square(matrix: Any, n: int, name: str) -> Any:
     if not isinstance(matrix, Tracer):
-        matrix = np.asarray(matrix)
+        try:
+            matrix = np.asarray(matrix)
+        except ValueError as error:
+            raise ShapeError(
+                f"propagate: {name} is a {type(matrix).__name__} of rows that are not of one length.",
+                "it has a row and a column for each number of mean, in the order of its leaves",
+                f"pass shape ({n}, {n})",
+            ) from error
     if matrix.dtype.kind not in "biuf":
         raise DtypeError(f"propagate: {name} has dtype {matrix.dtype}.", "it holds real numbers", "pass floats")
     if n == 1 and matrix.shape == ():

@@ -128,7 +128,7 @@ def _position(n, count: int, where: str) -> int:
         )
     if not -count <= n < count:
         raise ArgumentTypeError(
-            f"{where}: argnums={n} is out of range for a call with {count} positional arguments.",
+            f"{where}: argnums={n} is out of range for a call with {count} positional argument{'s' * (count != 1)}.",
             f"positions go from {-count} to {count - 1}",
             "use argnames for arguments passed by keyword",
         )

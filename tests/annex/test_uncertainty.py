@@ -172,6 +172,8 @@ def test_derivatives() -> None:
         ({"cov": np.eye(4), "corr": np.eye(4)}, ArgumentError, "cov and corr"),
         ({"cov": np.eye(3)}, ShapeError, "a row and a column"),
         ({"cov": X}, ShapeError, "std="),
+        ({"cov": [[1.0, 2.0], [3.0]]}, ShapeError, "cov is a list of rows that are not of one length"),
+        ({"std": X, "corr": [[1.0, 2.0], [3.0]]}, ShapeError, "corr is a list"),
         ({"cov": np.triu(np.ones((4, 4)))}, ArgumentError, "not symmetric"),
         ({"cov": np.diag([1.0, 1.0, 1.0, -1e-3])}, ArgumentError, "negative eigenvalue"),
         ({"cov": np.diag([1.0, 1.0, np.nan, 1.0])}, ArgumentError, "not finite"),
@@ -186,6 +188,12 @@ def test_derivatives() -> None:
 def test_refusals(options, error, words) -> None:
     with pytest.raises(error, match=words):
         da.propagate(f, X, **options)
+
+
+def test_numbers_in_an_object_array_are_numbers() -> None:
+    found, wanted = da.propagate(f, X.astype(object), COV), da.propagate(f, X, COV)
+    assert found.mean.dtype == found.cov.dtype == float
+    np.testing.assert_array_equal(found.cov, wanted.cov)
 
 
 def test_refusals_of_what_is_not_real() -> None:
