@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -100,8 +101,8 @@ def is_compiled(vertices: int) -> bool:
     return vertices >= _COMPILED and has_compiler()
 
 
-def _compile(function: Callable) -> Callable:
-    """Compile a kernel when it is first called for many vertices, if Numba is there."""
+def _compile(function: Callable, plain: Callable | None = None) -> Callable:
+    """Compile a kernel when it is first called for many vertices, if Numba is there; few are left to a plain one."""
 
     @functools.cache
     def compiled() -> Callable:
@@ -111,12 +112,46 @@ def _compile(function: Callable) -> Callable:
     def call(indptr, *arrays):
         if is_compiled(len(indptr) - 1):
             return np.asarray(compiled()(indptr, *arrays), np.int32)
-        return np.asarray(function(indptr.tolist(), *[a.tolist() for a in arrays]), np.int32)
+        return np.asarray((plain or function)(indptr.tolist(), *[a.tolist() for a in arrays]), np.int32)
 
     return call
 
 
-@_compile
+def _star_by_sets(indptr, indices, order):
+    """The same colours as ``star``, by sets: in Python its loops over paths would take seconds beside a few hubs."""
+    n = len(indptr) - 1
+    beside = [[w for w in indices[a:b] if w != v] for v, (a, b) in enumerate(itertools.pairwise(indptr))]
+    colors = [-1] * n
+    #: of each vertex: the colours beside it; those that two have; and those of vertices beside it which have its own
+    #: colour twice beside them: another one beside it would end a path of four in two colours
+    around, twice, closed = ([set[int]() for _ in range(n)] for _ in range(3))
+    for v in order:
+        taken = set[int]()
+        for w in beside[v]:
+            if colors[w] < 0:
+                taken |= around[w]
+            else:
+                taken.add(colors[w])
+                taken |= closed[w]
+        c = next(c for c in range(len(taken) + 1) if c not in taken)
+        colors[v] = c
+        for x in beside[v]:
+            d = colors[x]
+            if d >= 0 and d in twice[v]:
+                closed[x].add(c)
+            if c not in around[x]:
+                around[x].add(c)
+            elif c not in twice[x]:
+                twice[x].add(c)
+                for y in beside[x] if d >= 0 else ():
+                    if colors[y] == c:
+                        closed[y].add(d)
+            elif d >= 0:
+                closed[v].add(d)
+    return colors
+
+
+@functools.partial(_compile, plain=_star_by_sets)
 def star(indptr, indices, order):
     """Star-colour the vertices of a symmetric pattern, in the given order."""
     n = len(indptr) - 1

@@ -79,6 +79,18 @@ def test_counts_of_the_standard_problems(compiled, monkeypatch) -> None:
         assert C.count <= count and tells_all(C)
 
 
+def test_stars_by_sets_are_those_of_the_loops_over_paths() -> None:
+    """The loops are what Numba compiles."""
+    rng = np.random.default_rng(5)
+    for k in range(150):
+        n = int(rng.integers(1, 50))
+        pattern = rng.uniform(size=(n, n)) < rng.uniform(0, 6) / n
+        pattern[:, : k % 3] |= rng.uniform(size=(n, 1)) < 0.6  # hubs
+        A = ss.csr_array(pattern | pattern.T | (np.eye(n, dtype=bool) if k % 2 else False))
+        given = A.indptr.tolist(), A.indices.tolist(), rng.permutation(n).tolist()
+        assert greedy._star_by_sets(*given) == greedy.star.__wrapped__(*given)
+
+
 def test_small_patterns_do_not_ask_for_numba(monkeypatch) -> None:
     def loaded():
         raise AssertionError("loading Numba takes longer than these colourings in Python")
