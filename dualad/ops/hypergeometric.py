@@ -408,13 +408,16 @@ def tricomi_derivative(a, b, x, *, order: tuple[int, int, int]):
         fine = (x > 0) & np.isfinite(a + b + x) & (a > -2000)
         a, b, x = (np.where(fine, v, 1.0) for v in (a, b, x))
         ring, start = Polynomials((i, j)), a + along
-        steps = np.where(start > 0, 0.0, np.floor(-start) + 1)
-        here, at = _tricomi(ring, start + steps, b + along, x), np.flatnonzero(steps)
+        whole = (start <= 0) & (start == np.floor(start)) & (i == 0)  # a polynomial, U(0, b, x) = 1
+        steps = np.where(start > 0, 0.0, np.floor(-start) + 1 - whole)
+        here, at = _tricomi(ring, start + steps + whole, b + along, x), np.flatnonzero(steps)
+        here = {k: np.where(whole, float(not any(k)), v) for k, v in here.items()}
         if at.size:
             twice = lambda v: np.concatenate([v[at], v[at]])  # the second, a little wrong at each step, tells the loss
             p, q, z, left = twice(start), twice(b) + along, twice(x), twice(steps)
             off = 1e-9 * (np.arange(2 * at.size) >= at.size)
             down, above = {k: twice(v) * (1 + off) for k, v in here.items()}, _tricomi(ring, p + left + 1, q, z)
+            above = {k: np.where(twice(whole), 0.0, v) for k, v in above.items()}
             for n in range(int(np.max(left)), 0, -1):
                 middle = ring.times(down, (2 * (p + n) - q + z, (2.0, -1.0)))
                 last = ring.times(ring.times(above, (p, (1.0, 0.0)), n), (p - q + 1, (1.0, -1.0)), n)

@@ -331,7 +331,8 @@ def _hyp0f1_in_v(v, z, out):
     if not nowhere(left):
         w, s = where(left, v, 1.0), where(left, t, 4.0)
         slope = bessel_order(w - 1, where(left, root, np.inf), kind="jv", order=1)
-        slope = slope * sp.gamma(w) * np.power(s, 0.5 * (1 - w))
+        half = np.power(s, 0.25 * (1 - w))  # whose square may be below 1e-308
+        slope = slope * half * sp.gamma(w) * half
     if not nowhere(right):
         order = where(right, v, -1.5) - 1
         moved = bessel_order(order, where(right, root, np.inf), kind="ive", order=1)

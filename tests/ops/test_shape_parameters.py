@@ -413,6 +413,9 @@ def test_hypergeometric_functions_at_special_points() -> None:
         before = float(mp.diff(lambda v: mp.hyp0f1(v, mp.mpf(-30.8)), mp.mpf(-76.00002), h=mp.mpf(10) ** -25))
     assert slope(lambda a: sp.hyperu(a, -0.46, 4e-6), 1e-7) == pytest.approx(small, rel=1e-12)
     assert slope(lambda v: sp.hyp0f1(v, -30.8), -76.00002) == pytest.approx(before, rel=1e-11)
+    with mp.workdps(60):  # where a power underflows
+        late = float(mp.diff(lambda v: mp.hyp0f1(v, mp.mpf(-8133.2)), mp.mpf(163.0625), h=mp.mpf(10) ** -25))
+    assert slope(lambda v: sp.hyp0f1(v, -8133.2), 163.0625) == pytest.approx(late, rel=1e-11)
     for a, b, x in ((-0.5, 0.5, 2.0), (-2.0, 0.5, 0.4), (-40.2, 3.0, 50.0)):  # the integral needs a > 0
         with mp.workdps(60):
             h = mp.mpf(10) ** -20
@@ -423,6 +426,19 @@ def test_hypergeometric_functions_at_special_points() -> None:
     assert power == pytest.approx(-np.log(0.7) * 0.7**-1.3, rel=1e-13)
     third = da.grad(da.grad(da.grad(lambda a: sp.hyp2f1(a, 1.2, 2.3, -3.0))))(0.8)
     assert third == pytest.approx(float(mp.diff(lambda a: mp.hyp2f1(a, 1.2, 2.3, -3), 0.8, 3)), rel=1e-9)
+
+
+def test_tricomi_polynomials() -> None:
+    """U(−n, b, x) = (−1)ⁿ Σ C(n, k) (b + k)ₙ₋ₖ (−x)ᵏ, whose neighbours in a are x¹⁻ᵇ times larger for small x."""
+    for n, b, x in ((0, 2.5, 0.1), (1, 7.5, 1e-3), (6, 12.25, 1e-4), (4, -3.5, 0.7), (9, 20.0, 0.02)):
+        with mp.workdps(60):
+            of = lambda b, n=n, x=x: sum(
+                mp.binomial(n, k) * mp.rf(b + k, n - k) * mp.mpf(-x) ** k for k in range(n + 1)
+            )
+            for order in (1, 2, 3):
+                expected = float((-1) ** n * mp.diff(of, mp.mpf(b), order, h=mp.mpf(10) ** -15))
+                found = slope(lambda b, n=n, x=x: sp.hyperu(-float(n), b, x), b, order)
+                assert found == pytest.approx(expected, rel=1e-11, abs=0), (n, b, x, order)
 
 
 # ── Struve functions in their order ──────────────────────────────────────────────────────────────────────────────
