@@ -8,6 +8,7 @@ errors (``boundary.py``).
 
 from __future__ import annotations
 
+import dis
 import functools
 import importlib
 import os
@@ -20,8 +21,8 @@ import numpy as np
 import optree
 
 __all__ = [
-    "ENGINES", "PACKAGE", "asked_by_formula", "calls_numpy", "hide_frames", "is_standard", "is_users", "public",
-    "user_frame", "user_level", "user_line", "users_line_of",
+    "ENGINES", "PACKAGE", "asked_by_formula", "calls_numpy", "hide_frames", "is_caught", "is_standard", "is_users",
+    "public", "user_frame", "user_level", "user_line", "users_line_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,6 +111,37 @@ def users_line_of(error: BaseException) -> Any:
     # To change pandas, sklearn or Python itself helps nobody.
     own = [e for e in mine if _INSTALLED not in e.filename and not e.filename.startswith(_STANDARD)]
     return (own or mine or entries)[-1]
+
+
+def is_caught(stop: types.CodeType) -> bool:
+    """Whether code of others than this package catches what is raised here, within the call of ``stop``."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not stop:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            if any([start <= frame.f_lasti < end for start, end in _caught(code)]):
+                return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _caught(code: types.CodeType) -> tuple[tuple[int, int], ...]:
+    """Return where code has an ``except`` clause, or a ``with`` that may suppress errors."""
+    found, steps = [], None
+    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        steps = steps or [*dis.get_instructions(code)]
+        names = [step.opname for step in steps if step.offset >= entry.target]
+        if names[0] != "PUSH_EXC_INFO":  # what tidies up after a handler
+            continue
+        last = next((i for i, name in enumerate(names) if name in ("CHECK_EXC_MATCH", "RERAISE")), 0)
+        if (
+            names[1] == "POP_TOP"
+            or names[last] == "CHECK_EXC_MATCH"
+            or (names[1] == "WITH_EXCEPT_START" and "suppress" in code.co_names)
+        ):
+            found.append((entry.start, entry.end))
+    return tuple(found)
 
 
 def public(function: F) -> F:

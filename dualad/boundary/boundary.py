@@ -126,6 +126,8 @@ def _run_again_lifted(f, args, kwargs, again, first, lift):
                 return _run_again(again)
             except (ConversionError, PlainBufferError):
                 raise first from None
+            except SwallowedRefusals as swallowed:
+                return swallowed.tell()
     is_deep = isinstance(first, (ConversionError, PlainBufferError)) and first.why != _READS_PLAIN
     if is_deep and isinstance(error, (BranchError, RuleMissingError, UnsupportedError)):
         raise error from None  # it names a gap, or asks for a value, that lifting has not cured

@@ -270,6 +270,7 @@ class Jitted(HasFront):
             return self.f(*args, **kwargs)
         with errors_left(states):
             if moving:  # one operator of the transform
+                spec.check_integers(arrays)
                 arrays = [x.numpy_number() if isinstance(x, Tracer) else x for x in arrays]
                 values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
                 out = bind(call, values, {"program": spec.program, "linear": 0})
@@ -358,15 +359,12 @@ class Jitted(HasFront):
         )  # fmt: skip
         spec = Specialisation(traced, Reach(()) if reach is None else reach, self._most)
         if traced.raises:
-            self._leave_uncompiled(key, "it asks for floating-point errors (np.errstate), which compiled code misses")
+            self._leave_uncompiled(key, "it catches errors that compiled code has not: np.errstate's, Python's 1 / 0.0")
         if traced.captured or traced.raises:  # tensors of a transform that is running: of no use to another call
             return spec
         if reach is None:
-            self._leave_uncompiled(
-                key,
-                f"it reads more than {MOST} values besides its arguments, too many to be compared at each call; pass"
-                " them as an argument, as an array",
-            )
+            why = f"it reads more than {MOST} values besides its arguments, too many to be compared at each call;"
+            self._leave_uncompiled(key, f"{why} pass them as an argument, as an array")
             return spec
         with self._lock:
             old = self._found.get(key, [])

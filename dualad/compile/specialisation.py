@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..boundary.randomness import States
+from ..core.tracer import Tracer
 from ..errors import DualadError
 from ..guards.reach import Reach
 from ..program.ir import Program, distinct_calls, programs_in
@@ -59,6 +60,11 @@ class Specialisation:
             return run(*args)
 
         return checked
+
+    def check_integers(self, arrays: Sequence) -> None:
+        """Raise where Python's integers are not those of the program; a transform's tensors are none."""
+        if self.traced.check and not any([isinstance(x, Tracer) and x.aval.dtype.kind in "iu" for x in arrays]):
+            self.traced.check(*arrays)
 
     def check(self, out: Sequence) -> None:
         """Raise where a result is NaN and may be a number.

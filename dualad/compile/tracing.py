@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from ..base.frames import is_users, user_level, user_line
+from ..base.frames import is_caught, is_users, user_level, user_line
 from ..base.tree import static_leaves
 from ..boundary import boundary
 from ..boundary.boundary import run
@@ -25,7 +25,7 @@ from ..boundary.randomness import Watched, runs
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.contexts import TakenApart, active, apart, compiling, errors_raised, walking_back, writing
+from ..core.contexts import TakenApart, active, apart, compiling, errors_raised, note, walking_back, writing
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, DualadError, InPlaceError, NotRepeatableError
@@ -36,7 +36,7 @@ from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
-from ..tensors.staged import Staged, StagedLevel
+from ..tensors.staged import PLACES, Staged, StagedLevel
 from .captures import memory_of, writeable
 from .draws import Draw, DrawnInside, Note, check_draws, copied
 from .repeated import Again, Record, first_difference, same_bytes
@@ -102,8 +102,9 @@ class Traced(NamedTuple):
     outer transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
     it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. It ``raises`` where it
-    asks for exceptions in place of floating-point warnings. ``strides`` are the arguments' (``strides_of``), if views
-    and copies depend on them. ``check(*arrays)`` raises where Python's integers are not those of the program.
+    asks for exceptions in place of floating-point warnings, or catches what a program does not raise. ``strides`` are
+    the arguments' (``strides_of``), if views and copies depend on them. ``check(*arrays)`` raises where Python's
+    integers are not those of the program.
     """
 
     program: Program
@@ -127,7 +128,7 @@ class Traced(NamedTuple):
 class _JitLevel(StagedLevel):
     """The level of a program for ``jit``."""
 
-    __slots__ = ("again", "decisions", "draws", "held", "recorded", "values", "whole")
+    __slots__ = ("again", "attempts", "decisions", "draws", "held", "recorded", "values", "whole")
 
     def __init__(self, values: Sequence | None, first: Record | None = None) -> None:
         super().__init__("jit", owning=True)
@@ -138,6 +139,8 @@ class _JitLevel(StagedLevel):
             self.steps = self.again
         #: the arguments, where the program is written along them
         self.values = None if values is None else [*values]
+        #: where steps are whose errors the function catches
+        self.attempts: list[tuple[int, Any]] = []
         self.decisions: list[Decision] = []
         self.draws: list[Draw] = []
         #: an array's place in memory -> (the array, its content when it was met, the variable that stands for it)
@@ -158,6 +161,18 @@ class _JitLevel(StagedLevel):
         alone = params is OPERATOR and all([is_weak(aval_of_atom(a)) or self.is_number(a) for a in atoms])
         self.whole.record(op, atoms, promoted[1], alone)
         return promoted
+
+    def attempt(self, op: Any, args: Sequence) -> None:
+        """Note what Python raises and a program may not, if the function catches it."""
+        atoms = [a.variable if type(a) is Staged and a.level is self else a for a in args]
+        avals = [self.aval(a) for a in atoms]
+        of_numbers = all([is_weak(v) or self.is_number(a) for v, a in zip(avals, atoms, strict=True)])
+        if self.again is not None or not (op.raises or of_numbers or len(args) > PLACES.get(op.name, len(args))):
+            return
+        if is_caught(_run_through.__code__):
+            if of_numbers and any([v.dtype.kind == "f" for v in avals]):
+                note("caught")
+            self.attempts.append((len(self.steps), op))
 
     def hold(self, a: np.ndarray) -> Any:
         """Let an array that can be written to be an input."""
@@ -182,8 +197,13 @@ class _JitLevel(StagedLevel):
             program = super().finish(outputs, name)
             self.again.finish(program.outputs)
             return program
-        self.recorded.steps = self.steps
+        self.recorded.steps = steps = self.steps
         program = super().finish(outputs, name)
+        live = {id(step[3][0]) for step in program.steps if step[3]} if self.attempts else set()
+        for first, op in self.attempts:  # what nothing reads is left out, with its error
+            outs = next((outs for found, _, _, outs in steps[first:] if found is op), None)
+            if outs and id(outs[0]) not in live:  # there is none where tracing met the error
+                note("caught")
         self.recorded.outputs = program.outputs
         return program
 
@@ -308,7 +328,7 @@ def _write_down(f: Callable, given: Arguments, along: bool, first: Record | None
         level.draws,
         tree,
         "numbers" in noted,
-        bool((noted - errors_raised()) & set(np.geterr())),
+        "caught" in noted or bool((noted - errors_raised()) & set(np.geterr())),
         strides_of(given.given) if "order" in noted else None,
         level.whole.check(),
         0.0,

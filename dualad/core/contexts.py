@@ -33,7 +33,7 @@ watching: ContextVar[Any] = ContextVar("dualad_watching", default=None)
 #: what is to be known of the program that is being compiled, if there is one: "numbers" were asked for, which are not
 #: known when it is written, and it went the way that is right for finite ones, so that beside a pole its NaN may be a
 #: number; the "order" in memory of its arguments decided between a view and a copy; the floating-point errors that were
-#: exceptions somewhere
+#: exceptions somewhere; whether an error is "caught" that only Python raises
 compiling: ContextVar[set[str] | None] = ContextVar("dualad_compiling", default=None)
 
 #: whether a whole traced array that NumPy's compiled functions would take apart raises ``TakenApart`` here

@@ -24,7 +24,7 @@ from ..ops.shaping import astype, copy, flip, transpose
 from ..program.ir import Program, live_steps
 from ..program.variable import BoundedSteps, Variable, WatchedSteps
 
-__all__ = ["Staged", "StagedLevel"]
+__all__ = ["PLACES", "Staged", "StagedLevel"]
 
 
 #: kinds of operators, and others, that NumPy can be asked of which order their results have; and those that give
@@ -35,6 +35,15 @@ _ASKED = frozenset({
 })  # fmt: skip
 _MOVES = frozenset({copy, einsum, flip, index, transpose})
 _DOUBLE = np.dtype(float)
+
+#: operators with places that may be out of bounds -> their other operands
+PLACES = {"index": 1, "index_add": 1, "index_set": 2}
+
+#: operators of Python's numbers that may raise
+_OF_NUMBERS = frozenset({
+    "arccos", "arccosh", "arcsin", "arctanh", "cos", "cosh", "divide", "divmod", "exp", "exp2",
+    "expm1", "floor_divide", "log", "log10", "log1p", "log2", "power", "remainder", "sin", "sinh", "sqrt", "tan",
+})  # fmt: skip
 
 
 class StagedLevel(Level):
@@ -174,6 +183,9 @@ class StagedLevel(Level):
             return self.numbers is not None and a in self.numbers
         return isinstance(a, Tracer) and a.is_python_number()
 
+    def attempt(self, op, args):
+        """Take a note of an operator that may raise, which is the next step, if this level cares."""
+
     def hold(self, a: np.ndarray):
         """Return the atom for an array that somebody else may write to later."""
         return a if not a.flags.writeable and a.base is None else snapshot_once(a, self._copies)
@@ -252,6 +264,8 @@ class Staged(Tracer):
             raise escaped(level, f"`{op.name}`", self)
         if level.owning and (noted := compiling.get()) is not None:
             noted |= errors_raised()
+            if op.raises or op.name in PLACES or op.name in _OF_NUMBERS:
+                level.attempt(op, args)
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -74,3 +75,57 @@ def test_floating_point_errors_that_a_function_asks_for_are_raised(transform, fi
         fast = da.jit(transform(f))
         for x in (first, 0.0, 2.0):
             assert fast(x) == transform(f)(x)
+
+
+@pytest.mark.filterwarnings("ignore:jit")
+@pytest.mark.parametrize(
+    ("f", "usual", "other"),
+    [
+        (np.linalg.cholesky, np.eye(2), -np.eye(2)),
+        (lambda i: np.arange(5.0)[i], 1, 7),
+        (lambda i: 7 // i, 2, 0),
+        (lambda z: 1 / z, 0.5, 0.0),
+        (lambda z: z**-1, 0.5, 0.0),
+    ],
+)
+@pytest.mark.parametrize("suppresses", [False, True])
+def test_functions_catch_errors_of_what_nothing_reads(f, usual, other, suppresses):
+    def caught(x, y):
+        try:
+            f(x)
+        except (ArithmeticError, LookupError, ValueError):
+            return 2.0 * y
+        return 3.0 * y
+
+    def suppressed(x, y):
+        y = 2.0 * y
+        with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+            y = y + 0.0 * np.sum(f(x)) + 1.0
+        return y
+
+    g = suppressed if suppresses else caught
+    for transform in (lambda f: f, lambda f: da.grad(f, argnums=1)):
+        fast, slow = da.jit(transform(g)), transform(g)
+        for x in (usual, other, usual):
+            assert fast(x, 0.5) == slow(x, 0.5)
+
+
+def test_what_nothing_reads_is_left_out_where_no_clause_catches_its_errors():
+    @da.jit
+    def f(x, y):
+        try:
+            np.linalg.cholesky(x)
+        finally:
+            y = y * 2.0
+        return y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert f(-np.eye(2), 1.5) == 3.0
+
+
+def test_integers_of_compiled_functions_raise_under_a_transform():
+    f = da.jit(lambda x, i: x * (6 // i))
+    assert da.jvp(lambda x: f(x, 2), (1.5,), (1.0,)) == (4.5, 3.0)
+    with pytest.raises(ZeroDivisionError):
+        da.jvp(lambda x: f(x, 0), (1.5,), (1.0,))
