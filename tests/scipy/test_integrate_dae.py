@@ -16,7 +16,7 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 import dualad as da
-from benchmarks.stiff import DAES
+from benchmarks.stiff import DAES, by_dualad, by_ida
 from dualad.errors import ArgumentError, BranchError, ConvergenceError, DualadError, ShapeError, UnsupportedError
 from dualad.scipy.integrate import solve_dae, solve_ivp
 
@@ -165,6 +165,18 @@ def test_transistor_amplifier() -> None:
     residual = lambda t, y, yp, p: mass @ yp - np.stack(f(t, y, p))
     found = solve_dae(residual, span, start, np.zeros(8), **options)
     np.testing.assert_allclose(found.y[:, -1], AMPLIFIED, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DAES)
+def test_sundials(name: str) -> None:
+    """SUNDIALS's IDA, as scikit-sundae calls it."""
+    pytest.importorskip("sksundae")
+    f, span, start, p, size, mass = DAES[name]
+    ours, theirs = [
+        make(f, span, start, {"rtol": 1e-6, "atol": 1e-6 * size, "mass": mass})[0](p)
+        for make in (by_dualad("Rodas5P"), by_ida)
+    ]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3 * size)
 
 
 def test_slopes_that_are_not_linear() -> None:

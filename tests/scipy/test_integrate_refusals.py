@@ -14,6 +14,7 @@ from dualad.errors import (
     CapturedTensorError,
     ConvergenceError,
     ConversionError,
+    DtypeError,
     PerformanceNote,
     ShapeError,
     UnsupportedError,
@@ -185,3 +186,40 @@ def test_a_run_that_can_not_begin_reached_nothing(method, native, monkeypatch) -
     assert np.isfinite(da.grad(alive)(2.0))
     with pytest.raises(ConvergenceError, match="not a finite number"):
         da.grad(lambda k: np.sum(values(k)))(2.0)
+
+
+WRONG = {
+    "a longer vector": (lambda t, y: np.concatenate([y, y]), ShapeError, r"shape \(4,\) for a state of 2"),
+    "a number": (lambda t, y: y[0], ShapeError, r"shape \(\) for a state of 2"),
+    "a matrix": (lambda t, y: np.outer(y, y)[:, :1] * np.ones(3), ShapeError, r"shape \(2, 3\)"),
+}
+
+
+@pytest.mark.parametrize("method", ["RK45", "Radau", "Rodas5P", "Verlet"])
+@pytest.mark.parametrize("case", WRONG)
+def test_slopes_of_another_shape(case: str, method: str) -> None:
+    f, error, words = WRONG[case]
+    step = {"step": 0.1} if method == "Verlet" else {}
+    end = lambda y0: solve_ivp(f, (0.0, 1.0), y0, method, solver="native", **step).y[:, -1]
+    for call in (end, da.jit(end), da.jacfwd(end), da.jit(da.jacrev(end))):
+        with pytest.raises(error, match=words):
+            call(np.ones(2))
+
+
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
+@pytest.mark.parametrize("method", ["RK45", "Radau", "Rodas5P"])
+def test_slopes_of_another_dtype(method: str) -> None:
+    """Integers and short floats are numbers."""
+    ends = [
+        da.jit(lambda y0, f=f: solve_ivp(f, (0.0, 1.0), y0, method).y[:, -1])(np.array([1.0, 2.0]))
+        for f in (lambda t, y: np.sign(y).astype(int), lambda t, y: np.sign(y).astype(np.float32), lambda t, y: [1, 1])
+    ]
+    np.testing.assert_allclose(ends, [[2.0, 3.0]] * 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["RK45", "Rodas5P"])
+def test_complex_slopes_of_a_real_state(method: str) -> None:
+    turn = lambda y0: solve_ivp(lambda t, y: 1j * y, (0.0, 1.0), y0, method).y[:, -1]
+    for call in (da.jit(turn), da.jit(da.jacfwd(turn))):
+        with pytest.raises(DtypeError, match="returned complex numbers"):
+            call(np.ones(2))

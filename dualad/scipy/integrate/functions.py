@@ -14,12 +14,13 @@ import numpy as np
 
 from ...batched import Batched
 from ...boundary.boundary import running
+from ...control.linear_solve import cast
 from ...control.subprograms import runner, stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
 from ...core.tracer import Tracer, tracer_in
 from ...dual import Dual
-from ...errors import ShapeError, UnsupportedError
+from ...errors import DtypeError, ShapeError, UnsupportedError
 from ...ops.kinds import known_value
 from ...rules.closures import reads
 from ...surface.arguments import operand
@@ -114,9 +115,18 @@ def number(out: Any, where: str, name: str) -> Any:
     return out if np.shape(out) == () else np.reshape(out, ())
 
 
-def entries(out: Any, n: int, where: str, name: str) -> Any:
-    """Return the vector of ``n`` numbers that a right-hand side returned, checked."""
+def entries(out: Any, n: int, where: str, name: str, real: bool = False) -> Any:
+    """Return the vector of ``n`` numbers that a right-hand side returned, checked; integers become floating numbers."""
     out = operand(out)
+    kind = aval_of(out).dtype.kind
+    if kind in "biu":
+        out = cast(out, np.dtype(float))
+    if kind == "c" and real:
+        raise DtypeError(
+            f"{where}: `{name}` returned complex numbers for a state of real ones.",
+            "the state would become complex as well, and its imaginary part would be lost",
+            "pass a complex y0, y0.astype(complex), or write the state as its real and imaginary parts",
+        )
     if np.shape(out) == (n,):
         return out
     if np.size(out) == n or (n == 1 and np.shape(out) == ()):

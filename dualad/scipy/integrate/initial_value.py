@@ -237,7 +237,8 @@ class _Call:
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.functions, self.theta, self.fill = event_list(events), inputs.arrays, inputs.add(args)
         finish = lambda out, name: number(out, where, name)
-        self.f = inputs.close(fun, (0.0, y0), args, finish=lambda out, name: entries(out, n, where, name))
+        real = aval_of(y0).dtype.kind == "f"
+        self.f = inputs.close(fun, (0.0, y0), args, finish=lambda out, name: entries(out, n, where, name, real))
         self.crossings = [inputs.close(e, (0.0, y0), args, "events", finish) for e in self.functions]
         massive = {}
         if mass is not None:

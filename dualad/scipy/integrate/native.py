@@ -23,7 +23,7 @@ from ...control.loops import scan
 from ...control.subprograms import stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
-from ...errors import ConvergenceError, PerformanceNote
+from ...errors import ConvergenceError, DtypeError, PerformanceNote
 from .fixed_steps import FIXED
 from .implicit import IMPLICIT_LOOPS
 from .rosenbrock import RODAS5P
@@ -177,6 +177,8 @@ def written_down(problem: Any, function: Callable, arrays: Sequence) -> Any:
     """Return ``function(*arrays)``, a list, as a program; None, and a note, where it can't be written down."""
     try:
         return stage(function, [Aval(a.shape, a.dtype) for a in arrays], problem.name, problem.settings.where)
+    except DtypeError:  # in a loop in Python an imaginary part would be lost
+        raise
     except Exception as error:
         note_python(problem.settings.where, problem.name, error)
         return None

@@ -92,7 +92,7 @@ def users_steps(fun: Callable, name: str, where: str, count: int, in_python: boo
     called = getattr(fun, "__name__", type(fun).__name__)
 
     def slopes(y: Any, args: tuple) -> RightHandSide:
-        f = lambda t, y: entries(fun(t, y, *args[:count]), len(y), where, called)
+        f = lambda t, y: entries(fun(t, y, *args[:count]), len(y), where, called, real=True)
         return RightHandSide(f, len(y), None, (lambda v: args[count] @ v) if len(args) > count else None)
 
     return in_steps(slopes, name, lambda f: f, 1) if in_python else in_steps(slopes, name, ABOVE.jitted)
