@@ -116,12 +116,12 @@ def number(out: Any, where: str, name: str) -> Any:
 
 
 def entries(out: Any, n: int, where: str, name: str, real: bool = False) -> Any:
-    """Return the vector of ``n`` numbers that a right-hand side returned, checked; integers become floating numbers."""
+    """Return the vector of ``n`` numbers that a right-hand side returned, checked, as floating numbers."""
     out = operand(out)
-    kind = aval_of(out).dtype.kind
-    if kind in "biu":
+    dtype = aval_of(out).dtype
+    if dtype.kind in "biu" or (real and dtype.kind == "f"):
         out = cast(out, np.dtype(float))
-    if kind == "c" and real:
+    if dtype.kind == "c" and real:
         raise DtypeError(
             f"{where}: `{name}` returned complex numbers for a state of real ones.",
             "the state would become complex as well, and its imaginary part would be lost",
