@@ -114,11 +114,14 @@ def users_line_of(error: BaseException) -> Any:
 
 
 def is_caught(stop: types.CodeType) -> bool:
-    """Whether code of others than this package catches what is raised here, within the call of ``stop``."""
+    """Whether other code than ours and the standard library's catches what is raised here, in the call of ``stop``.
+
+    The library's puts errors into its own words: what it raises for a mean of nothing, a compiled mean of it does not.
+    """
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not stop:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
+        if not (code.co_filename.startswith(PACKAGE) or is_standard(code.co_filename)):
             if any([start <= frame.f_lasti < end for start, end in _caught(code)]):
                 return True
         frame = frame.f_back
