@@ -7,6 +7,7 @@ For: ``Reach``, of one function or one block. Not for: finding the places in a m
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import sysconfig
 import types
@@ -284,4 +285,10 @@ def is_kept(namespace: dict) -> bool:
 
 @functools.lru_cache(maxsize=10_000)
 def _folder(file: Any) -> str | None:
-    return str(Path(file).resolve().parent) if isinstance(file, str) else None
+    if not isinstance(file, str):
+        return None
+    return _resolved(os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file))
+
+
+#: a folder without links: many files lie in one
+_resolved = functools.lru_cache(maxsize=1000)(os.path.realpath)
