@@ -156,7 +156,7 @@ def by_diffrax(f, span, y0, options):
     def end(p):
         return diffrax.diffeqsolve(
             right, diffrax.Kvaerno5(), *span, None, jax.numpy.asarray(y0), args=p, stepsize_controller=control,
-            max_steps=4096,
+            max_steps=16**4,
         ).ys[0]  # fmt: skip
 
     return jax.jit(end), jax.jit(jax.grad(lambda p: end(p)[0]))
