@@ -87,7 +87,7 @@ class StagedLevel(Level):
     def strides(self, variable: Variable) -> tuple[int, ...] | None:
         """Return the strides that NumPy's array would have; ``None`` for C order, as of inputs unless they are told."""
         for op, atoms, params, outs in itertools.islice(self.steps, self._looked_at, None):
-            if (op.kind in _ASKED or op.name in _ASKED) and len(outs[0].aval.shape) > 1:
+            if outs and (op.kind in _ASKED or op.name in _ASKED) and len(outs[0].aval.shape) > 1:
                 if op in _MOVES or any([self._is_strided(a) for a in atoms]):
                     operands = [self._stand_in(a) for a in atoms]
                     with np.errstate(all="ignore"):  # NumPy is asked where the entries go, not what they are

@@ -557,3 +557,15 @@ def test_a_bound_that_is_reached() -> None:
 def test_a_bound_that_is_no_number_of_steps(most) -> None:
     with pytest.raises(ArgumentError, match="1 or more"):
         cube_root(8.0, most)
+
+
+def test_a_loop_without_results_lies_in_no_order() -> None:
+    """The Hessian's loop over a carry that nothing moves has none."""
+
+    def last(x, a):
+        body = lambda c, row: ((np.tanh(c[0]) + row * 0.0, np.float64(0.9) + a * 0.0), None)
+        return da.scan(body, (np.cos(x[0]), np.tanh(a)), x, reverse=True)[0][1]
+
+    args = np.array([0.3, 0.5, 0.9], np.float32), np.float64(0.989)
+    blocks = da.tree.leaves(da.jit(da.hessian(last, argnums=(0, 1)))(*args))
+    assert [b.shape for b in blocks] == [(3, 3), (3,), (3,), ()] and not any(b.any() for b in blocks)
