@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
+from ..ops.indexing import INDEXED
 from .names import Names, Value
 
 __all__ = ["MOVES", "in_long", "joined", "moved"]
@@ -20,7 +21,6 @@ MOVES = frozenset({
     "broadcast_to", "concatenate", "flip", "index", "index_add", "index_set", "reshape", "shift", "split", "stack",
     "transpose", "unstack",
 })  # fmt: skip
-_INDEXED = frozenset({"index", "index_add", "index_set"})
 _JOINS = frozenset({"concatenate", "stack"})
 _LONG, _SHORTER = np.dtype(np.int64), frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2", "u4")))
 
@@ -32,7 +32,7 @@ def _first(name: str) -> int:
 
 def in_long(names: Names, op: Any, args: list[Value]) -> list[Value]:
     """Return the arguments of an operator, the positions of an index as int64, as it is written in the end."""
-    if op.name not in _INDEXED:
+    if op.name not in INDEXED:
         return args
     n = _first(op.name)
     return [*args[:n], *[names.cast(v, _LONG) if v.aval.dtype in _SHORTER else v for v in args[n:]]]
@@ -44,7 +44,7 @@ def moved(names: Names, op: Any, args: list[Value], params: dict, out: Aval) -> 
     if name in _JOINS:
         by_rows = name == "stack" and params["axis"] == 0 and any([v.known is None for v in args])
         return (joined(names, op, args, params, out.dtype),) if by_rows or names.affords(out.size) else None
-    if name not in _INDEXED:
+    if name not in INDEXED:
         return names.taken(op, x, params)
     positions = args[_first(name) :]
     if any([v.known is None for v in positions]):

@@ -32,11 +32,12 @@ from ..errors import BranchError, DualadError, InPlaceError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
 from ..memory.memory import as_array, flush_writes, layout, snapshot
+from ..ops.indexing import INDEXED
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable, aval_of_atom
 from ..surface.leaves import output_leaves
-from ..tensors.staged import PLACES, Staged, StagedLevel
+from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .draws import Draw, DrawnInside, Note, check_draws, copied
 from .repeated import Again, Record, first_difference, same_bytes
@@ -167,7 +168,7 @@ class _JitLevel(StagedLevel):
         atoms = [a.variable if type(a) is Staged and a.level is self else a for a in args]
         avals = [self.aval(a) for a in atoms]
         of_numbers = all([is_weak(v) or self.is_number(a) for v, a in zip(avals, atoms, strict=True)])
-        if self.again is not None or not (op.raises or of_numbers or len(args) > PLACES.get(op.name, len(args))):
+        if self.again is not None or not (op.raises or of_numbers or len(args) > INDEXED.get(op.name, len(args))):
             return
         if is_caught(_run_through.__code__):
             if of_numbers and any([v.dtype.kind == "f" for v in avals]):

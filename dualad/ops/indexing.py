@@ -31,10 +31,12 @@ from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .kinds import align_ranks, linear, repeat_lanes
 
-__all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
+__all__ = ["ARRAY", "INDEXED", "index", "index_add", "index_set", "indexed_shape", "is_place"]
 
 #: the entry of a template that stands for an array argument
 ARRAY = "array"
+#: operators with an index, and how many arguments stand before its arrays
+INDEXED = {"index": 1, "index_add": 1, "index_set": 2}
 
 _basic: dict[tuple, tuple] = {}
 

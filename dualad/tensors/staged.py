@@ -19,12 +19,12 @@ from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
 from ..memory.memory import layout, snapshot, snapshot_once, stand_in
 from ..ops.arithmetic import add, divide, multiply, negative, subtract
 from ..ops.contraction import einsum
-from ..ops.indexing import index
+from ..ops.indexing import INDEXED, index
 from ..ops.shaping import astype, copy, flip, transpose
 from ..program.ir import Program, live_steps
 from ..program.variable import BoundedSteps, Variable, WatchedSteps
 
-__all__ = ["PLACES", "Staged", "StagedLevel"]
+__all__ = ["Staged", "StagedLevel"]
 
 
 #: kinds of operators, and others, that NumPy can be asked of which order their results have; and those that give
@@ -35,9 +35,6 @@ _ASKED = frozenset({
 })  # fmt: skip
 _MOVES = frozenset({copy, einsum, flip, index, transpose})
 _DOUBLE = np.dtype(float)
-
-#: operators with places that may be out of bounds -> their other operands
-PLACES = {"index": 1, "index_add": 1, "index_set": 2}
 
 #: operators of Python's numbers that may raise
 _OF_NUMBERS = frozenset({
@@ -264,7 +261,7 @@ class Staged(Tracer):
             raise escaped(level, f"`{op.name}`", self)
         if level.owning and (noted := compiling.get()) is not None:
             noted |= errors_raised()
-            if op.raises or op.name in PLACES or op.name in _OF_NUMBERS:
+            if op.raises or op.name in INDEXED or op.name in _OF_NUMBERS:
                 level.attempt(op, args)
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.aval import Aval, is_weak
+from ...ops.indexing import INDEXED
 from ...program.ir import Program
 from ...program.variable import Step, Variable
 from .code import Code, Lanes
 from .indices import each_entry, entries_of, place_of
 from .operators import BOOL, LONG, TYPES, Refused
-from .positions import INDEXED, Places, is_computed, places_of
+from .positions import Places, is_computed, places_of
 from .values import Values, at, join_entries, load_lanes, store_lanes, take
 
 __all__ = ["Changed", "change", "read_changed", "written_in_place"]

@@ -14,11 +14,12 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...core.tables import OPS
+from ...ops.indexing import INDEXED
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .operators import DOUBLE, LONG, SINGLE, Refused, convert
-from .positions import INDEXED, OUT_OF_BOUNDS, Places, normalize_positions, places_of
+from .positions import OUT_OF_BOUNDS, Places, normalize_positions, places_of
 from .values import (
     Values,
     at,

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.aval import Aval, aval_of, is_weak
 from ...ops.elementary import derivative_of_sinc
+from ...ops.indexing import INDEXED
 from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from ...transforms.trace import trace
@@ -24,7 +25,7 @@ from .code import WIDTH, Code, Lanes
 from .factors import MOST, factors_of, products_of
 from .indices import added_up, check_index, check_known_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, DOUBLE, TYPES, Refused, computed_in, have_room, of_operands, operand_type, short_total
-from .positions import INDEXED, is_computed
+from .positions import is_computed
 from .sorting import has_rows, sorted_rows
 from .systems import has_system, solved, weight_of_system
 from .table import RUNNING, Way, lowering_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...core.tables import OPS
-from ...ops.indexing import ARRAY, _find_advanced_place
+from ...ops.indexing import ARRAY, INDEXED, _find_advanced_place
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import Code, Lanes
 from .operators import INT, LONG, TYPES, Refused, convert
@@ -23,7 +23,7 @@ from .table import Way, lowering_of
 from .views import Index, broadcast_index
 
 __all__ = [
-    "INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "entry_way", "in_long", "is_computed", "normalize_positions",
+    "OUT_OF_BOUNDS", "Places", "STATUS", "entry_way", "in_long", "is_computed", "normalize_positions",
     "places_of",
 ]  # fmt: skip
 
@@ -31,8 +31,6 @@ __all__ = [
 OUT_OF_BOUNDS = 2
 #: of loops over large arrays, the key of the number that is 1 then
 STATUS = "status"
-#: operators with an index, and how many arguments stand before its arrays
-INDEXED = {"index": 1, "index_add": 1, "index_set": 2}
 #: what those with arrays do in loops over large arrays
 _BY_VALUE = {"index": Way.GATHER, "index_add": Way.SCATTER}
 #: other integers, which are made int64 first: all their values are the same there
