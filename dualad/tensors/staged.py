@@ -345,13 +345,7 @@ class Staged(Tracer):
                 return None
         elif kind is not float:
             return None
-        if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
-            return None
-        if level.numbers and variable in level.numbers:
-            return None
-        out = Variable(aval)  # as in `_step`: a call less
-        level.steps.append((op, (variable, constant), NO_PARAMS, (out,)))
-        return Staged(out, level)
+        return self._step(op, (variable, constant)) if aval.dtype.kind in "fc" else None
 
     def _beside(self, op, other):
         """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""
@@ -362,13 +356,7 @@ class Staged(Tracer):
         aval, theirs = x.aval, y.aval
         if theirs is not aval and (theirs.dtype is not aval.dtype or theirs.shape != aval.shape):
             return None
-        if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
-            return None
-        if level.numbers and x in level.numbers:
-            return None
-        out = Variable(aval)  # as in `_step`: a call less
-        level.steps.append((op, (x, y), NO_PARAMS, (out,)))
-        return Staged(out, level)
+        return self._step(op, (x, y)) if aval.dtype.kind in "fc" else None
 
     def _step(self, op, atoms):
         """Record an operator whose result has this tensor's aval; not of a Python scalar, too late, or watched."""
